@@ -1,0 +1,66 @@
+"""Port: a provider's model. Rendering is pure, sending is not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from runner.domain.calls import ModelReply, ModelRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a model can do; checked before a run starts."""
+
+    tool_calls: bool
+    structured_output: bool = False
+    streaming: bool = False
+    parallel_calls: bool = False
+    reasoning_state: bool = False
+    token_counting: bool = False
+    context_tokens: int = 128_000
+
+
+class Model(Protocol):
+    """One model of one provider. Thread-safe."""
+
+    @property
+    def adapter(self) -> str:
+        """Stable name of the wire format, `openai_chat`."""
+        ...
+
+    @property
+    def renderer(self) -> int:
+        """Version of `render`; an older one is kept as long as rollouts name it."""
+        ...
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this model can do."""
+        ...
+
+    def render(self, request: ModelRequest) -> bytes:
+        """Return the exact request body; the same request gives the same bytes."""
+        ...
+
+    def complete(self, body: bytes, *, deadline_seconds: float) -> ModelReply:
+        """Send a rendered body and return the whole answer.
+
+        Raises:
+            ModelUnavailableError: no whole answer within the deadline, retries included.
+            ModelRefusedError: the model declined; final.
+            ModelRequestError: the provider rejects the request; final.
+        """
+        ...
+
+
+class ModelCatalog(Protocol):
+    """Finds the model that an agent names."""
+
+    def find_model(self, provider: str, model: str) -> Model:
+        """Return the model.
+
+        Raises:
+            MissingError: the provider is unknown or lacks its key.
+        """
+        ...

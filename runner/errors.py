@@ -1,0 +1,138 @@
+"""Errors of the runner package.
+
+RunnerError
+├── BatchFileError       a batch file that cannot be used: file, line, field, way out
+├── UsageError           a command line that asks for nothing possible
+├── NotFoundError        an id that names nothing (or nothing the caller may see)
+├── ConflictError        busy, already decided, or changed meanwhile
+│   ├── StaleLeaseError      someone else owns the run now: stop and touch nothing
+│   └── StaleVersionError    the row moved since it was read
+├── StoreError           the store failed
+│   ├── StoreUnusableError   it cannot be opened safely: file system, version, permissions
+│   └── DamagedRolloutError  a rollout is not what was written: names seq and offset
+├── ModelError           a model call gave nothing usable
+│   ├── ModelUnavailableError    retry later (time-out, 429, 5xx, cut stream)
+│   ├── ModelRefusedError        the model declined: final
+│   └── ModelRequestError        the provider rejects the request: final
+├── MissingError         the environment lacks something: exit code 3
+└── LimitReachedError    a budget ended
+"""
+
+from __future__ import annotations
+
+
+class RunnerError(Exception):
+    """Anything that the runner reports to a person."""
+
+    code = "error"
+    """Stable name in JSON errors."""
+
+
+class BatchFileError(RunnerError):
+    """A batch file says something that cannot be done."""
+
+    code = "batch_file"
+
+    def __init__(self, file: str, line: int, field: str, problem: str) -> None:
+        self.file = file
+        self.line = line
+        self.field = field
+        self.problem = problem
+        super().__init__(f"{file}:{line}: {field or 'file'}: {problem}")
+
+
+class UsageError(RunnerError):
+    """The command line or a request asks for nothing possible."""
+
+    code = "usage"
+
+
+class NotFoundError(RunnerError):
+    """An id names nothing here."""
+
+    code = "not_found"
+
+    def __init__(self, kind: str, name: str) -> None:
+        self.kind = kind
+        self.name = name
+        super().__init__(f"no {kind} {name!r}")
+
+
+class ConflictError(RunnerError):
+    """Busy, already decided, or changed meanwhile."""
+
+    code = "conflict"
+
+
+class StaleLeaseError(ConflictError):
+    """The lease on a run has passed to someone else."""
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        super().__init__(f"the lease on run {run_id} is no longer ours")
+
+
+class StaleVersionError(ConflictError):
+    """A row moved since it was read."""
+
+    def __init__(self, kind: str, name: str, expected: str, found: str) -> None:
+        self.kind = kind
+        self.name = name
+        self.expected = expected
+        self.found = found
+        super().__init__(f"{kind} {name}: expected {expected}, found {found}")
+
+
+class StoreError(RunnerError):
+    """The store failed."""
+
+    code = "store"
+
+
+class StoreUnusableError(StoreError):
+    """The store cannot be opened safely."""
+
+
+class DamagedRolloutError(StoreError):
+    """A rollout is not what was written."""
+
+    def __init__(self, session_id: str, seq: int, problem: str) -> None:
+        self.session_id = session_id
+        self.seq = seq
+        self.problem = problem
+        super().__init__(f"session {session_id}, item {seq}: {problem}")
+
+
+class ModelError(RunnerError):
+    """A model call gave nothing usable."""
+
+    code = "model"
+
+
+class ModelUnavailableError(ModelError):
+    """The provider did not answer whole; trying again may help."""
+
+
+class ModelRefusedError(ModelError):
+    """The model declined to answer."""
+
+
+class ModelRequestError(ModelError):
+    """The provider rejects the request; sending it again cannot help."""
+
+
+class MissingError(RunnerError):
+    """The environment lacks something that a person has to supply."""
+
+    code = "missing"
+
+
+class LimitReachedError(RunnerError):
+    """A budget ended."""
+
+    code = "limit"
+
+    def __init__(self, limit: str, value: str) -> None:
+        self.limit = limit
+        self.value = value
+        super().__init__(f"the budget for {limit} is used up ({value})")

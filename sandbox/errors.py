@@ -1,0 +1,67 @@
+"""Errors of the sandbox package: what stopped us from knowing, never a failing command.
+
+SandboxError
+├── SourceError              the repository cannot be used: the user's input is wrong
+├── ImageMissingError        the image is not on the engine; nothing is ever pulled silently
+├── UnsupportedError         the policy asks for what this host or engine cannot enforce
+├── EngineError              the engine refused or failed
+│   └── EngineUnavailableError   it does not answer: retry
+├── SandboxLostError         the container is gone or answers no more: rebuild from the snapshot
+├── DiskFullError            the host or the task's volume has no room left
+├── SnapshotError            a snapshot cannot be taken, found or restored
+└── RepositoryError          one of our own repositories does not do what git promises
+"""
+
+from __future__ import annotations
+
+
+class SandboxError(Exception):
+    """Anything that stops a sandbox from being made, used or read."""
+
+
+class SourceError(SandboxError):
+    """The repository, commit or archive that a task names cannot be used."""
+
+    def __init__(self, source: str, problem: str) -> None:
+        self.source = source
+        self.problem = problem
+        super().__init__(f"repository {source!r}: {problem}")
+
+
+class ImageMissingError(SandboxError):
+    """The image is not on the engine."""
+
+    def __init__(self, image: str) -> None:
+        self.image = image
+        super().__init__(
+            f"image {image!r} is not on this engine, and nothing is pulled silently: "
+            "run `forkyard images build`, or `docker pull` it first"
+        )
+
+
+class UnsupportedError(SandboxError):
+    """The policy asks for something that this host or engine cannot enforce."""
+
+
+class EngineError(SandboxError):
+    """The engine refused a request or failed while doing it."""
+
+
+class EngineUnavailableError(EngineError):
+    """The engine does not answer."""
+
+
+class SandboxLostError(SandboxError):
+    """The container died, vanished or cannot be proved clean."""
+
+
+class DiskFullError(SandboxError):
+    """No room is left where the work has to be written."""
+
+
+class SnapshotError(SandboxError):
+    """A snapshot cannot be taken, found or restored."""
+
+
+class RepositoryError(SandboxError):
+    """One of our own repositories failed."""

@@ -1,0 +1,139 @@
+"""The port: containers with a workspace attached, and the store of their snapshots.
+
+Two implementations of `SandboxHost` share one contract (tests/contract/test_sandbox_host.py): the
+in-memory double (sandbox/testing.py) and Docker with a restored volume (sandbox/docker). One that
+forks a whole container is to stand beside them: nothing here says how files reach a container.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from policies import Changes, DiskLimit, Limits, Mount, Network, RootFilesystem
+from sandbox.command import Command, CommandResult, StopSignal
+from sandbox.snapshot import Snapshot, SnapshotTaken
+from sandbox.source import ImportedSource, Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaidSource:
+    """Another snapshot's `source_tree`, laid over the starting files before the container starts."""
+
+    snapshot: Snapshot
+    restore: tuple[str, ...] = ()
+    """Globs of workspace paths that stay as the starting snapshot has them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxSpec:
+    """All that a sandbox is made from."""
+
+    task_id: str
+    purpose: str = "agent"
+    """agent or verify; part of the container's name and of its volume's."""
+    attempt: int
+    image: str
+    """Image id (`sha256:…`), resolved before."""
+    start: Snapshot
+    lay: LaidSource | None = None
+    limits: Limits
+    network: Network
+    rootfs: RootFilesystem = RootFilesystem.READ_ONLY
+    disk: DiskLimit = DiskLimit.HARD
+    mounts: tuple[Mount, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+
+
+class Sandbox(Protocol):
+    """A running container with a live workspace. Used by one thread at a time."""
+
+    @property
+    def sandbox_id(self) -> str:
+        """The engine's id of the container."""
+        ...
+
+    def run(self, command: Command, *, stop: StopSignal | None = None) -> CommandResult:
+        """Run a command; return when it and every process it started are gone.
+
+        Raises:
+            SandboxLostError: the container died, or could not be proved clean afterwards.
+            EngineUnavailableError: the engine stopped answering.
+        """
+        ...
+
+    def take_snapshot(self) -> SnapshotTaken:
+        """Record the files as they are now; nothing may be running.
+
+        Raises:
+            SnapshotError: the files cannot be recorded whole; nothing was recorded.
+            DiskFullError: the host has no room for it.
+        """
+        ...
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Put the files back to a snapshot of this task; nothing may be running.
+
+        Raises:
+            SnapshotError: the restored files do not give the snapshot's id.
+        """
+        ...
+
+
+class SandboxHost(Protocol):
+    """Makes sandboxes on this machine and keeps their snapshots."""
+
+    def resolve_image(self, reference: str) -> str:
+        """Return the image id (`sha256:…`) of a local reference.
+
+        Raises:
+            ImageMissingError: it is not on the engine.
+        """
+        ...
+
+    def import_source(self, source: Source) -> ImportedSource:
+        """Bring a source's base commit into our own repository; idempotent.
+
+        Raises:
+            SourceError: the location, ref or archive cannot be used.
+        """
+        ...
+
+    def start_snapshot(self, source: ImportedSource, *, task_id: str) -> Snapshot:
+        """Return the snapshot of an untouched checkout with empty HOME and /tmp."""
+        ...
+
+    def open_sandbox(self, spec: SandboxSpec) -> AbstractContextManager[Sandbox]:
+        """Make a container on a snapshot; leaving the context removes it and its volume.
+
+        Raises:
+            ImageMissingError, UnsupportedError: before anything is made.
+            EngineError, DiskFullError, SnapshotError: nothing is left behind.
+        """
+        ...
+
+    def changes_between(self, before: Snapshot, after: Snapshot) -> Changes:
+        """Compare the workspaces of two snapshots of one repository."""
+        ...
+
+    def make_patch(self, snapshot: Snapshot) -> bytes:
+        """Return the patch that turns the base commit into the snapshot's `source_tree` exactly."""
+        ...
+
+    def read_source_file(self, snapshot: Snapshot, path: str) -> bytes | None:
+        """Return the bytes of a file of `source_tree`, or None if there is no such file."""
+        ...
+
+    def reap(self, live: Sequence[tuple[str, int]]) -> int:
+        """Remove what this instance made for other than the live (task id, attempt) pairs.
+
+        Returns:
+            How many containers and volumes were removed.
+        """
+        ...
+
+    def release(self, task_id: str) -> None:
+        """Forget a task's worktree entry and volume; its snapshots stay."""
+        ...

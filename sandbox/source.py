@@ -1,0 +1,50 @@
+"""Where a task's files come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sandbox.snapshot import CommitId, RepositoryId
+
+
+class SourceKind(StrEnum):
+    """How a source is reached."""
+
+    #: a git repository on this host
+    PATH = "path"
+    #: a git repository behind a URL of an allowed scheme
+    URL = "url"
+    #: a tar or zip file on this host
+    ARCHIVE = "archive"
+
+
+class History(StrEnum):
+    """How much of the past a container may see."""
+
+    #: everything that the base commit reaches
+    FULL = "full"
+    #: the base commit alone
+    SHALLOW = "shallow"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A repository and the commit to start from, as the user named them."""
+
+    kind: SourceKind
+    location: str
+    """Absolute path, or URL without credentials."""
+    ref: str = "HEAD"
+    """Branch, tag or commit; unused for an archive."""
+    history: History = History.FULL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedSource:
+    """A source whose base commit is in our own repository."""
+
+    repository_id: RepositoryId
+    commit: CommitId
+    """The resolved base commit; fixed for the task from now on."""
+    history: History
