@@ -17,13 +17,14 @@ from sandbox.sandbox import LaidSource, Sandbox, SandboxHost, SandboxSpec
 from sandbox.snapshot import (
     CommitId,
     Coverage,
+    History,
     LeftOut,
     RepositoryId,
     Snapshot,
     SnapshotId,
     SnapshotTaken,
 )
-from sandbox.source import History, ImportedSource, Source, SourceKind
+from sandbox.source import ImportedSource, Source, SourceKind
 
 __all__ = [
     "CappedOutput",

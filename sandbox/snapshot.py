@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import NewType
 
 from policies import Changes, Json
@@ -15,6 +16,15 @@ CommitId = NewType("CommitId", str)
 
 RepositoryId = NewType("RepositoryId", str)
 """sha256 hexadecimal of the source's canonical name: the folder below `repos/`."""
+
+
+class History(StrEnum):
+    """How much of the past a container may see."""
+
+    #: everything that the base commit reaches
+    FULL = "full"
+    #: the base commit alone
+    SHALLOW = "shallow"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +69,8 @@ class Snapshot:
     repository_id: RepositoryId
     base_commit: CommitId
     """The commit that the task started from."""
+    history: History = History.FULL
+    """Which of the commit's two base repositories a container mounts."""
     commit: CommitId
     """The commit in `snapshots.git` that holds this snapshot; its parent is the former one."""
     source_tree: str

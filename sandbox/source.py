@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sandbox.snapshot import CommitId, RepositoryId
+from sandbox.snapshot import CommitId, History, RepositoryId
 
 
 class SourceKind(StrEnum):
@@ -17,15 +17,6 @@ class SourceKind(StrEnum):
     URL = "url"
     #: a tar or zip file on this host
     ARCHIVE = "archive"
-
-
-class History(StrEnum):
-    """How much of the past a container may see."""
-
-    #: everything that the base commit reaches
-    FULL = "full"
-    #: the base commit alone
-    SHALLOW = "shallow"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

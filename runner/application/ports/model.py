@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from runner.domain.calls import ModelReply, ModelRequest
+from runner.domain.task import AgentSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +58,8 @@ class Model(Protocol):
 class ModelCatalog(Protocol):
     """Finds the model that an agent names."""
 
-    def find_model(self, provider: str, model: str) -> Model:
-        """Return the model.
+    def find_model(self, agent: AgentSpec) -> Model:
+        """Return the model that does the agent's thinking.
 
         Raises:
             MissingError: the provider is unknown or lacks its key.
