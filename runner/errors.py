@@ -9,11 +9,15 @@ RunnerError
 │   └── StaleVersionError    the row moved since it was read
 ├── StoreError           the store failed
 │   ├── StoreUnusableError   it cannot be opened safely: file system, version, permissions
+│   ├── StoreBusyError       others kept it locked for too long: try again
+│   ├── StoreFullError       no space left: nothing of the transaction was kept
 │   └── DamagedRolloutError  a rollout is not what was written: names seq and offset
 ├── ModelError           a model call gave nothing usable
 │   ├── ModelUnavailableError    retry later (time-out, 429, 5xx, cut stream)
 │   ├── ModelRefusedError        the model declined: final
 │   └── ModelRequestError        the provider rejects the request: final
+├── ScriptError          a script of replies that cannot be played: place and way out
+├── BadArgumentsError    a tool call's arguments that cannot be used: told to the model
 ├── MissingError         the environment lacks something: exit code 3
 └── LimitReachedError    a budget ended
 """
@@ -33,12 +37,23 @@ class BatchFileError(RunnerError):
 
     code = "batch_file"
 
-    def __init__(self, file: str, line: int, field: str, problem: str) -> None:
+    def __init__(
+        self,
+        file: str,
+        line: int,
+        field: str,
+        problem: str,
+        *,
+        others: tuple[BatchFileError, ...] = (),
+    ) -> None:
         self.file = file
         self.line = line
         self.field = field
         self.problem = problem
-        super().__init__(f"{file}:{line}: {field or 'file'}: {problem}")
+        self.others = others
+        """Further problems of the same reading, in the order of lines."""
+        own = f"{file}:{line}: {field or 'file'}: {problem}"
+        super().__init__("\n".join([own, *(str(one) for one in others)]))
 
 
 class UsageError(RunnerError):
@@ -93,14 +108,27 @@ class StoreUnusableError(StoreError):
     """The store cannot be opened safely."""
 
 
+class StoreBusyError(StoreError):
+    """Others kept the store locked for too long; trying again may help."""
+
+
+class StoreFullError(StoreError):
+    """No space is left; nothing of the transaction was kept."""
+
+
 class DamagedRolloutError(StoreError):
     """A rollout is not what was written."""
 
-    def __init__(self, session_id: str, seq: int, problem: str) -> None:
+    def __init__(
+        self, session_id: str, seq: int, problem: str, *, offset: int | None = None
+    ) -> None:
         self.session_id = session_id
         self.seq = seq
         self.problem = problem
-        super().__init__(f"session {session_id}, item {seq}: {problem}")
+        self.offset = offset
+        """Byte at which the item starts in the text that was read; None = not read from text."""
+        place = f"item {seq}" if offset is None else f"item {seq} at byte {offset}"
+        super().__init__(f"session {session_id}, {place}: {problem}")
 
 
 class ModelError(RunnerError):
@@ -119,6 +147,30 @@ class ModelRefusedError(ModelError):
 
 class ModelRequestError(ModelError):
     """The provider rejects the request; sending it again cannot help."""
+
+
+class ScriptError(RunnerError):
+    """A script of replies says something that cannot be played."""
+
+    code = "script"
+
+    def __init__(self, where: str, problem: str) -> None:
+        self.where = where
+        self.problem = problem
+        super().__init__(f"{where or 'script'}: {problem}")
+
+
+class BadArgumentsError(RunnerError):
+    """The arguments of a tool call cannot be used; the message says how to correct them."""
+
+    code = "bad_arguments"
+
+    def __init__(self, tool: str, problems: tuple[str, ...], *, expected: str) -> None:
+        self.tool = tool
+        self.problems = problems
+        self.expected = expected
+        listed = "; ".join(problems)
+        super().__init__(f"The arguments of {tool!r} cannot be used: {listed}. {expected}")
 
 
 class MissingError(RunnerError):

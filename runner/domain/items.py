@@ -2,22 +2,23 @@
 
 A stored item is `{"schema", "seq", "kind", "at", "message_id"?, "payload", "prev", "hash"}` in
 canonical JSON; `hash` covers all the other keys, `prev` is the former item's hash (empty for the
-first). Payload classes are pydantic: they are read back from files that people carry around.
+first). The bytes of a line are what counts: they are kept, compared and hashed as they are.
+Payload classes are pydantic: they are read back from files that people carry around.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 
-from policies import Json, canonical_json, digest_bytes
-from runner.domain.instant import parse_instant, show_instant
+from policies import CanonicalFormError, Json, canonical_json, digest_bytes
 from runner.domain.ids import CallId, EvidenceId, MessageId, RunId, SessionId, TaskId
+from runner.domain.instant import parse_instant, show_instant
 from runner.domain.task import Strict
 from runner.errors import DamagedRolloutError
 
@@ -96,7 +97,7 @@ class ToolResult(Strict):
     call_id: CallId
     status: ToolStatus
     reason: str = ""
-    """changes_refused, timed_out, out_of_memory, bad_arguments, unknown_tool, …; empty on success."""
+    """changes_refused, timed_out, bad_arguments, unknown_tool, …; empty on success."""
     text: str
     """What the model is shown."""
     evidence: EvidenceId | None = None
@@ -242,7 +243,7 @@ class NewItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutItem:
-    """An item in its place."""
+    """An item in its place; made by chain_item and parse_line alone."""
 
     seq: int
     """From 1, without gaps."""
@@ -251,6 +252,9 @@ class RolloutItem:
     payload: Payload
     prev: str
     hash: str
+    line: bytes = field(repr=False)
+    """The canonical JSON line as written, without a line end. Kept, since a payload class that
+    grew a field since then would render another line."""
 
     @property
     def kind(self) -> Kind:
@@ -259,56 +263,74 @@ class RolloutItem:
 
     def to_line(self) -> bytes:
         """Return the canonical JSON line, without a line end."""
-        return canonical_json({**_unhashed(self), "hash": self.hash})
+        return self.line
 
 
 def chain_item(new: NewItem, *, seq: int, at: datetime, prev: str) -> RolloutItem:
-    """Give an item its place after the item with hash `prev`."""
-    bare = RolloutItem(
-        seq=seq, at=at, message_id=new.message_id, payload=new.payload, prev=prev, hash=""
-    )
-    digest = digest_bytes(canonical_json(_unhashed(bare)))
+    """Give an item its place after the item with hash `prev`.
+
+    Raises:
+        CanonicalFormError: a text holds a lone surrogate; clean it where it enters.
+        ValueError: the instant is naive.
+    """
+    line: dict[str, Json] = {
+        "schema": SCHEMA,
+        "seq": seq,
+        "kind": new.payload.kind.value,
+        "at": show_instant(at),
+        "payload": new.payload.model_dump(mode="json"),
+        "prev": prev,
+    }
+    if new.message_id is not None:
+        line["message_id"] = new.message_id
+    digest = digest_bytes(canonical_json(line))
+    line["hash"] = digest
     return RolloutItem(
-        seq=seq, at=at, message_id=new.message_id, payload=new.payload, prev=prev, hash=digest
+        seq=seq,
+        at=at.astimezone(UTC),
+        message_id=new.message_id,
+        payload=new.payload,
+        prev=prev,
+        hash=digest,
+        line=canonical_json(line),
     )
 
 
 def parse_line(line: bytes, *, session_id: SessionId, seq: int) -> RolloutItem:
-    """Decode one line and check its hash.
+    """Decode one line and check that it is, byte for byte, what was hashed.
 
     Raises:
-        DamagedRolloutError: not JSON, of a newer schema, of an unknown kind, or the hash differs.
+        DamagedRolloutError: not canonical JSON, of a newer schema, of an unknown kind, or the
+            seq or the hash differs.
     """
     try:
-        raw = json.loads(line)
-        if raw["schema"] > SCHEMA:
-            raise DamagedRolloutError(session_id, seq, f"schema {raw['schema']} is newer than ours")
-        item = RolloutItem(
-            seq=raw["seq"],
+        raw = json.loads(line.decode("utf-8"))
+        problem = _find_problem(raw, line=line, seq=seq)
+        if problem:
+            raise DamagedRolloutError(session_id, seq, problem)
+        return RolloutItem(
+            seq=seq,
             at=parse_instant(raw["at"]),
             message_id=raw.get("message_id"),
             payload=_PAYLOADS.validate_python(raw["payload"]),
             prev=raw["prev"],
             hash=raw["hash"],
+            line=line,
         )
-    except (ValueError, KeyError, TypeError, ValidationError) as error:
+    except (ValueError, LookupError, TypeError, RecursionError, CanonicalFormError) as error:
         raise DamagedRolloutError(session_id, seq, f"not a rollout item: {error}") from error
-    if item.seq != seq:
-        raise DamagedRolloutError(session_id, seq, f"seq {item.seq} stands where {seq} belongs")
-    if digest_bytes(canonical_json(_unhashed(item))) != item.hash:
-        raise DamagedRolloutError(session_id, seq, "the hash does not fit the content")
-    return item
 
 
-def _unhashed(item: RolloutItem) -> dict[str, Json]:
-    line: dict[str, Json] = {
-        "schema": SCHEMA,
-        "seq": item.seq,
-        "kind": item.payload.kind.value,
-        "at": show_instant(item.at),
-        "payload": item.payload.model_dump(mode="json"),
-        "prev": item.prev,
-    }
-    if item.message_id is not None:
-        line["message_id"] = item.message_id
-    return line
+def _find_problem(raw: dict[str, Json], *, line: bytes, seq: int) -> str:
+    """Return what is wrong with a decoded line, or nothing."""
+    schema = raw["schema"]
+    if isinstance(schema, int) and schema > SCHEMA:
+        return f"schema {schema} is newer than ours"
+    if raw["seq"] != seq:
+        return f"seq {raw['seq']!r} stands where {seq} belongs"
+    if canonical_json(raw) != line:
+        return "the line is not in canonical form"
+    hashed = {key: value for key, value in raw.items() if key != "hash"}
+    if digest_bytes(canonical_json(hashed)) != raw["hash"]:
+        return "the hash does not fit the content"
+    return ""
