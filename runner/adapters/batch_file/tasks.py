@@ -1,0 +1,200 @@
+"""Turns one task of a file, with the defaults laid below, into what is stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from policies import PolicyError
+from runner.adapters.batch_file.document import Document
+from runner.adapters.batch_file.document import Path as FieldPath
+from runner.adapters.batch_file.entries import (
+    BudgetEntry,
+    BuildEntry,
+    ConstraintEntry,
+    RepositoryEntry,
+    ScriptedAgentEntry,
+    SharedEntry,
+    TaskEntry,
+    VerifyEntry,
+)
+from runner.adapters.batch_file.merging import merge_task
+from runner.adapters.batch_file.policy_source import PolicySource
+from runner.adapters.batch_file.scripts import ScriptReader
+from runner.domain.outcome import Outcome
+from runner.domain.task import (
+    AgentKind,
+    AgentSpec,
+    BudgetSpec,
+    ConstraintSpec,
+    RepositorySpec,
+    TaskSpec,
+    VerifySpec,
+)
+from runner.errors import BatchFileError
+
+BUILD_PREFIX = "build:"
+"""`TaskSpec.image` of an image built from a folder: the prefix and the folder's absolute path."""
+
+_GIVE = "missing; give it here or under defaults"
+
+
+@dataclass(slots=True)
+class TaskReader:
+    """Reads tasks and collects what is wrong with them."""
+
+    document: Document
+    policies: PolicySource
+    faults: list[BatchFileError]
+    scripts: ScriptReader = field(init=False)
+    merged: dict[tuple[str, str, tuple[ConstraintSpec, ...]], str] = field(default_factory=dict)
+    """Policies that were merged already."""
+
+    def __post_init__(self) -> None:
+        self.scripts = ScriptReader(self.document)
+
+    def read(self, index: int, defaults: SharedEntry, entry: TaskEntry) -> TaskSpec | None:
+        """Return the task, or None when something is wrong with it."""
+        before = len(self.faults)
+        task = merge_task(defaults, entry)
+        repo = self._read_repo(index, task.repo)
+        constraints = tuple(_make_constraint(one) for one in task.constraints or ())
+        image = self._read_image(index, task)
+        policy = self._read_policy(index, task, repo, constraints)
+        agent = self._read_agent(index, task)
+        verify = self._read_verify(index, task)
+        if len(self.faults) > before or repo is None:
+            return None
+        return TaskSpec(
+            name=task.id,
+            goal=task.goal,
+            repo=repo,
+            image=image,
+            policy=policy,
+            agent=agent,
+            budget=_make_budget(task.budget or BudgetEntry()),
+            constraints=constraints,
+            verify=verify,
+            expect=task.expect or (Outcome.VERIFIED,),
+        )
+
+    def _fail(self, index: int, text: str, *path: str) -> None:
+        self.faults.append(self.document.problem(text, *_places(index, path)))
+
+    def _resolve(self, text: str) -> Path:
+        return (Path(self.document.file).parent / Path(text).expanduser()).resolve()
+
+    def _read_repo(self, index: int, repo: RepositoryEntry | None) -> RepositorySpec | None:
+        if repo is None:
+            self._fail(index, _GIVE, "repo")
+            return None
+        kinds = [kind for kind in ("path", "url", "archive") if getattr(repo, kind) is not None]
+        if len(kinds) != 1:
+            self._fail(index, "give exactly one of path, url and archive", "repo")
+            return None
+        kind = kinds[0]
+        return RepositorySpec(
+            kind=kind,
+            location=self._read_location(index, kind, getattr(repo, kind)),
+            ref=repo.ref or "HEAD",
+            history=repo.history or "full",
+            trusted=bool(repo.trusted),
+        )
+
+    def _read_location(self, index: int, kind: str, text: str) -> str:
+        if kind == "url":
+            if _has_credentials(text):
+                self._fail(
+                    index, "holds credentials; leave them to git's own helper", "repo", kind
+                )
+            return text
+        place = self._resolve(text)
+        if kind == "path" and not place.is_dir():
+            self._fail(index, f"no directory {str(place)!r}", "repo", kind)
+        if kind == "archive" and not place.is_file():
+            self._fail(index, f"no file {str(place)!r}", "repo", kind)
+        return str(place)
+
+    def _read_image(self, index: int, task: TaskEntry) -> str:
+        if task.image is None:
+            self._fail(index, _GIVE, "image")
+            return ""
+        if not isinstance(task.image, BuildEntry):
+            return task.image
+        folder = self._resolve(task.image.build)
+        if not (folder / "Dockerfile").is_file():
+            self._fail(index, f"no Dockerfile in {str(folder)!r}", "image", "build")
+        return f"{BUILD_PREFIX}{folder}"
+
+    def _read_policy(
+        self,
+        index: int,
+        task: TaskEntry,
+        repo: RepositorySpec | None,
+        constraints: tuple[ConstraintSpec, ...],
+    ) -> str:
+        if task.policy is None:
+            self._fail(index, _GIVE, "policy")
+            return ""
+        name = task.policy
+        if "/" in name or name.endswith((".yaml", ".yml")):
+            name = str(self._resolve(name))
+        key = (name, repo.location if repo else "", constraints)
+        try:
+            if key not in self.merged:
+                self.merged[key] = self.policies.merge(
+                    name, repository=key[1], constraints=constraints
+                )
+        except PolicyError as error:
+            self._fail(index, str(error), "policy")
+            return ""
+        return self.merged[key]
+
+    def _read_agent(self, index: int, task: TaskEntry) -> AgentSpec:
+        script = ""
+        if task.agent is None:
+            self._fail(index, _GIVE, "agent")
+        elif isinstance(task.agent, ScriptedAgentEntry):
+            places = _places(index, ("agent", "script"))
+            try:
+                script = self.scripts.read(task.agent.script, places)
+            except BatchFileError as error:
+                self.faults.extend((error, *error.others))
+        return AgentSpec(kind=AgentKind.SCRIPTED, script=script)
+
+    def _read_verify(self, index: int, task: TaskEntry) -> VerifySpec | None:
+        if task.verify is None:
+            if task.expect is None or Outcome.VERIFIED in task.expect:
+                self._fail(index, f"{_GIVE}, or expect another outcome than verified", "verify")
+            return None
+        if task.verify.argv is None:
+            self._fail(index, _GIVE, "verify", "argv")
+            return None
+        return _make_verify(task.verify)
+
+
+def _places(index: int, path: tuple[str, ...]) -> tuple[FieldPath, ...]:
+    """Return where a field may stand: in the task, or in the defaults."""
+    return (("tasks", index, *path), ("defaults", *path))
+
+
+def _has_credentials(url: str) -> bool:
+    parts = urlsplit(url)
+    web = parts.scheme in ("http", "https")
+    return parts.password is not None or (web and parts.username is not None)
+
+
+def _make_constraint(entry: ConstraintEntry) -> ConstraintSpec:
+    return ConstraintSpec(text=entry.text, protect=entry.protect, forbid=entry.forbid or "")
+
+
+def _make_budget(entry: BudgetEntry) -> BudgetSpec:
+    given = entry.model_dump(exclude_none=True)
+    if "cost_usd" in given:
+        given["cost_micro_usd"] = given.pop("cost_usd")
+    return BudgetSpec(**given)
+
+
+def _make_verify(entry: VerifyEntry) -> VerifySpec:
+    return VerifySpec(**entry.model_dump(exclude_none=True))
