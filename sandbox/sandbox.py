@@ -7,7 +7,7 @@ forks a whole container is to stand beside them: nothing here says how files rea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -126,8 +126,12 @@ class SandboxHost(Protocol):
         """Return the bytes of a file of `source_tree`, or None if there is no such file."""
         ...
 
-    def reap(self, live: Sequence[tuple[str, int]]) -> int:
+    def reap(self, find_live: Callable[[], Collection[tuple[str, int]]]) -> int:
         """Remove what this instance made for other than the live (task id, attempt) pairs.
+
+        Args:
+            find_live: asked after everything has been listed, so that what is being made meanwhile
+                is never taken for a left-over.
 
         Returns:
             How many containers and volumes were removed.

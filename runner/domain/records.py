@@ -66,6 +66,7 @@ class Run:
 
     run_id: RunId
     task_id: TaskId
+    batch_id: BatchId
     session_id: SessionId
     number: int
     """1 for the task's first run."""

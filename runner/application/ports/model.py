@@ -26,6 +26,11 @@ class Model(Protocol):
     """One model of one provider. Thread-safe."""
 
     @property
+    def name(self) -> str:
+        """The model's name as request bodies carry it."""
+        ...
+
+    @property
     def adapter(self) -> str:
         """Stable name of the wire format, `openai_chat`."""
         ...

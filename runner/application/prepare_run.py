@@ -1,0 +1,93 @@
+"""Before the first step: the image, the starting files and what the session opens with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runner.application.session import Session
+from runner.domain.items import Event, SessionMeta, SnapshotItem, UserMessage
+from runner.domain.fragment import Fragment
+from runner.domain.items import ConstraintItem
+from runner.domain.task import RepositorySpec, TaskSpec
+from sandbox import History, Snapshot, SnapshotId, Source, SourceKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """What a run works on."""
+
+    image_id: str
+    start: Snapshot
+    """The task's starting snapshot; the session's own last one is `session.files`."""
+
+
+def prepare_run(session: Session) -> Prepared:
+    """Find image and files; open the session where it has no items yet.
+
+    Raises:
+        ImageMissingError, SourceError: what the task names is not there.
+        EngineError, SnapshotError, RepositoryError: this host failed.
+    """
+    image_id = session.services.host.resolve_image(session.task.spec.image)
+    found = _find_snapshots(session)
+    if found:
+        start, session.files = found[0], found[-1]
+    else:
+        start = _import_files(session)
+        session.files = start
+        _open_session(session, start)
+    return Prepared(image_id=image_id, start=start)
+
+
+def make_source(spec: RepositorySpec) -> Source:
+    """Return the source that a task's repository names."""
+    return Source(
+        kind=SourceKind(spec.kind),
+        location=spec.location,
+        ref=spec.ref,
+        history=History(spec.history),
+    )
+
+
+def _find_snapshots(session: Session) -> list[Snapshot]:
+    ids = [
+        SnapshotId(item.payload.snapshot_id)
+        for item in session.items
+        if isinstance(item.payload, SnapshotItem)
+    ]
+    if not ids:
+        return []
+    with session.services.store.read() as view:
+        return [view.get_snapshot(ids[0]), view.get_snapshot(ids[-1])]
+
+
+def _import_files(session: Session) -> Snapshot:
+    host = session.services.host
+    imported = host.import_source(make_source(session.task.spec.repo))
+    return host.start_snapshot(imported, task_id=session.task.task_id)
+
+
+def _open_session(session: Session, start: Snapshot) -> None:
+    task = session.task
+    with session.step() as step:
+        step.writer.add_snapshot(start)
+        if not session.items:
+            step.append(
+                SessionMeta(
+                    session_id=task.session_id,
+                    task_id=task.task_id,
+                    task_name=task.spec.name,
+                    forkyard_version=session.services.version,
+                )
+            )
+        step.append(SnapshotItem(snapshot_id=start.snapshot_id, content_id=start.content_id))
+        step.append_message(UserMessage(text=task.spec.goal))
+        step.append(*(ConstraintItem(text=one.text) for one in task.spec.constraints))
+        demands = _list_demands(task.spec)
+        if demands:
+            step.append(Fragment(kind="constraints.demanded", text=demands).to_item())
+        step.append(Event(name="session.opened", run_id=session.run.run_id))
+
+
+def _list_demands(spec: TaskSpec) -> str:
+    return "\n".join(f"- {one.text}" for one in spec.constraints)

@@ -1,0 +1,143 @@
+"""Verification: the named command in a fresh container, begun when nothing of the agent is alive.
+
+The container starts on the task's starting snapshot with the result's `source_tree` laid over it and
+the named paths restored: nothing ignored that the agent made is there, nothing of its HOME.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from policies import ChangeKind, canonical_json, digest_json, match_path, show_path
+from runner.application.prepare_run import Prepared
+from runner.application.sandbox_spec import make_verify_spec
+from runner.application.session import Session
+from runner.domain.ids import EvidenceId
+from runner.domain.records import VerifyResult
+from runner.domain.task import VerifySpec
+from sandbox import Command, CommandResult, Ending, LaidSource, Snapshot
+
+LOG_BYTES = 1024 * 1024
+"""How much of each stream of a verification is kept."""
+
+
+@dataclass(slots=True)
+class VerifyCache:
+    """Results of checks before the agent: the same files, image and command give the same answer."""
+
+    _results: dict[str, VerifyResult] = field(default_factory=dict)
+    _locks: dict[str, threading.Lock] = field(default_factory=dict)
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def get_or_make(self, key: str, make: Callable[[], VerifyResult]) -> VerifyResult:
+        """Return the result of a key, made once even when many ask at the same time."""
+        with self._guard:
+            lock = self._locks.setdefault(key, threading.Lock())
+        with lock:
+            if key not in self._results:
+                self._results[key] = make()
+            return self._results[key]
+
+
+def verify_before(session: Session, prepared: Prepared, *, cache: VerifyCache) -> VerifyResult:
+    """Run the check on the untouched starting files, so that "it passed before" is known.
+
+    Raises:
+        SandboxError: the check could not be carried out.
+        RunStoppedError: the run was told to stop meanwhile.
+    """
+    spec = _spec_of(session)
+    key = digest_json(
+        [
+            prepared.image_id,
+            prepared.start.snapshot_id,
+            spec.model_dump(mode="json"),
+            session.policy.digest,
+        ]
+    )
+    return cache.get_or_make(key, lambda: _check(session, prepared, spec=spec, result=None))
+
+
+def verify_after(session: Session, prepared: Prepared) -> VerifyResult:
+    """Run the check on what the agent left.
+
+    Raises:
+        SandboxError: the check could not be carried out.
+        RunStoppedError: the run was told to stop meanwhile.
+    """
+    spec = _spec_of(session)
+    forbidden = _find_forbidden(session, prepared, spec=spec)
+    if forbidden:
+        detail = f"new files that verification forbids: {', '.join(forbidden)}"
+        return VerifyResult(passed=False, exit_code=None, runs=0, flaky=False, detail=detail)
+    return _check(session, prepared, spec=spec, result=session.files)
+
+
+def _spec_of(session: Session) -> VerifySpec:
+    spec = session.task.spec.verify
+    if spec is None:
+        raise ValueError(f"task {session.task.task_id} names no verification")
+    return spec
+
+
+def _find_forbidden(session: Session, prepared: Prepared, *, spec: VerifySpec) -> list[str]:
+    changes = session.services.host.changes_between(prepared.start, session.files)
+    return [
+        show_path(change.path)
+        for change in changes.items
+        if change.kind is ChangeKind.ADDED
+        and any(match_path(pattern, change.path) for pattern in spec.forbid_new)
+    ]
+
+
+def _check(
+    session: Session, prepared: Prepared, *, spec: VerifySpec, result: Snapshot | None
+) -> VerifyResult:
+    lay = None if result is None else LaidSource(snapshot=result, restore=spec.restore)
+    sandbox_spec = make_verify_spec(session, prepared.image_id, start=prepared.start, lay=lay)
+    clock = session.services.clock
+    started = clock.monotonic()
+    command = Command(
+        argv=spec.argv,
+        environment=tuple(sorted(spec.env.items())),
+        timeout_seconds=spec.timeout_seconds,
+        output_bytes=LOG_BYTES,
+    )
+    with session.services.host.open_sandbox(sandbox_spec) as sandbox:
+        results = []
+        for _ in range(spec.runs):
+            results.append(sandbox.run(command, stop=session.stop))
+            session.stop.check()
+    return VerifyResult(
+        passed=all(one.ok for one in results),
+        exit_code=results[-1].exit_code,
+        runs=len(results),
+        flaky=len({one.ok for one in results}) > 1,
+        detail="" if results[-1].ok else _tell(results[-1], spec),
+        log=_keep_log(session, results),
+        seconds_milli=int((clock.monotonic() - started) * 1000),
+    )
+
+
+def _tell(result: CommandResult, spec: VerifySpec) -> str:
+    if result.ending is Ending.EXITED:
+        return f"exit code {result.exit_code}"
+    if result.ending is Ending.TIMED_OUT:
+        return f"timed out after {spec.timeout_seconds} s (verify.timeout_seconds)"
+    return f"{result.ending.value}: {result.detail}".rstrip(": ")
+
+
+def _keep_log(session: Session, results: list[CommandResult]) -> EvidenceId:
+    parts: list[bytes] = []
+    for number, result in enumerate(results, start=1):
+        head = {"run": number, "ending": result.ending.value, "exit_code": result.exit_code}
+        parts.append(canonical_json(head) + b"\n")
+        for stream in (result.stdout, result.stderr):
+            parts.append(stream.head)
+            if stream.missing_bytes:
+                parts.append(b"\n[%d bytes are not kept]\n" % stream.missing_bytes)
+            parts.append(stream.tail)
+    with session.services.store.write(session.lease) as writer:
+        return writer.put_evidence(b"".join(parts))

@@ -1,0 +1,283 @@
+"""Move one run on: claim it, prepare it, let the agent take its steps, verify, end it.
+
+The loop keeps nothing of its own: what is to do next is read from the rollout, so a run that was
+cut off anywhere goes on from its last durable point.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import structlog
+
+from policies import parse_policy
+from runner.application.end_run import RunEnd, decide_completed, end_run
+from runner.application.execute_call import CallUnknownError, Executor
+from runner.application.ports.model import Model
+from runner.application.prepare_run import Prepared, prepare_run
+from runner.application.sandbox_spec import make_agent_spec
+from runner.application.services import Services
+from runner.application.session import Session
+from runner.application.stopping import RunStoppedError, StopFlag, StopReason
+from runner.application.think import think
+from runner.application.tools import make_tools
+from runner.application.verify_task import VerifyCache, verify_after, verify_before
+from runner.domain.budget import LimitHit, find_limit
+from runner.domain.context import find_pending_calls
+from runner.domain.ids import RunId
+from runner.domain.items import Event
+from runner.domain.outcome import Outcome, RunState
+from runner.domain.progress import MAX_CORRECTIONS, count_corrections, has_finished
+from runner.domain.records import Lease, Run, Task, VerifyResult
+from runner.errors import (
+    MissingError,
+    ModelError,
+    ModelRefusedError,
+    StaleLeaseError,
+)
+from sandbox import DiskFullError, Sandbox, SandboxError, SandboxLostError
+
+LEASE_SECONDS = 30.0
+"""How long a lease lasts without a heartbeat."""
+
+MAX_STARTS = 5
+"""A run whose worker was lost so often is poisoned (DESIGN.md §1)."""
+
+MAX_REBUILDS = 3
+"""How often one stay at a run rebuilds a lost sandbox before it gives up."""
+
+CALL_LIMITS = frozenset({"wall_seconds", "tool_seconds", "output_mib"})
+"""Limits that also stop calls which the model has already asked for."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What the workers of one process share beside the services."""
+
+    verify_cache: VerifyCache
+    on_lease: Callable[[Task, Lease, StopFlag], Callable[[], None]]
+    """Told of each claimed run; keeps its lease alive until the returned function is called."""
+    on_activity: Callable[[Task, str], None]
+    """Told in a few words what a task is doing now."""
+
+
+def work_run(run_id: RunId, services: Services, desk: Desk) -> Run | None:
+    """Work on a run until it ends, waits or is stopped.
+
+    Returns:
+        The run as it was left, or None when its lease could not be had.
+    """
+    lease = services.store.claim_run(
+        run_id, holder=services.holder, now=services.clock.now(), seconds=LEASE_SECONDS
+    )
+    if lease is None:
+        return None
+    with services.store.read() as view:
+        run = view.get_run(run_id)
+        task = view.get_task(run.task_id)
+    stop = StopFlag()
+    let_go = desk.on_lease(task, lease, stop)
+    try:
+        return RunWorker(services, desk, task=task, run=run, lease=lease, stop=stop).work()
+    finally:
+        let_go()
+        services.store.release_lease(lease)
+
+
+class RunWorker:
+    """One stay of one worker at one run."""
+
+    def __init__(
+        self,
+        services: Services,
+        desk: Desk,
+        *,
+        task: Task,
+        run: Run,
+        lease: Lease,
+        stop: StopFlag,
+    ) -> None:
+        self._services = services
+        self._desk = desk
+        self._stop = stop
+        self._session = Session(
+            services,
+            task,
+            run,
+            lease=lease,
+            policy=parse_policy(json.loads(task.spec.policy)),
+            stop=stop,
+        )
+        self._tools = make_tools(self._session.policy.tools, verify=task.spec.verify is not None)
+        self._ending_tools = frozenset(name for name, one in self._tools.items() if one.ends_run)
+        self._log = log.bind(task_id=task.task_id, run_id=run.run_id)
+
+    def work(self) -> Run:
+        """Work until the run ends, waits or is stopped; errors become outcomes."""
+        try:
+            self._work_to_an_outcome()
+        except StaleLeaseError:
+            self._log.warning("run.lease_lost")
+        return self._session.run
+
+    def _work_to_an_outcome(self) -> None:
+        try:
+            self._work()
+        except RunStoppedError as stopped:
+            self._stopped(stopped.reason)
+        except CallUnknownError as unknown:
+            self._log.warning("run.needs_attention", reason=str(unknown))
+        except (SandboxError, ModelError, MissingError) as error:
+            self._end(_end_for(error))
+
+    def _work(self) -> None:
+        session = self._session
+        if session.task.cancelled_at is not None:
+            raise RunStoppedError(StopReason.CANCELLED)
+        if session.run.attempt > MAX_STARTS:
+            starts = session.run.attempt - 1
+            self._end(RunEnd(Outcome.POISONED, f"its worker was lost {starts} times"))
+            return
+        self._mark_running()
+        self._tell("preparing")
+        prepared = prepare_run(session)
+        self._check_before(prepared)
+        session.start_clock()
+        end = self._run_agent(prepared)
+        session.stop_clock()
+        verified = self._check_after(prepared)
+        self._end(end or decide_completed(session, verified), verified=verified)
+
+    def _mark_running(self) -> None:
+        session = self._session
+        name = "run.started" if session.run.started_at is None else "run.resumed"
+        with session.step() as step:
+            step.move_run(RunState.RUNNING)
+            if step.run.started_at is None:
+                step.run = replace(step.run, started_at=self._services.clock.now())
+            if session.items:
+                step.append(Event(name=name, run_id=session.run.run_id))
+        self._log.info(name, attempt=session.run.attempt)
+
+    def _check_before(self, prepared: Prepared) -> None:
+        session = self._session
+        if session.task.spec.verify is None or session.run.verify_before is not None:
+            return
+        self._tell("checking the files as they are")
+        result = verify_before(session, prepared, cache=self._desk.verify_cache)
+        with session.step() as step:
+            step.run = replace(step.run, verify_before=result)
+
+    def _run_agent(self, prepared: Prepared) -> RunEnd | None:
+        """Let the agent work; None when it says that it is done."""
+        model = self._services.models.find_model(self._session.task.spec.agent)
+        for rebuild in range(MAX_REBUILDS):
+            spec = make_agent_spec(self._session, prepared.image_id)
+            try:
+                with self._services.host.open_sandbox(spec) as sandbox:
+                    return self._take_steps(model, sandbox)
+            except SandboxLostError as lost:
+                self._note_loss(lost, last=rebuild == MAX_REBUILDS - 1)
+        raise AssertionError("the last loss is raised again")
+
+    def _note_loss(self, lost: SandboxLostError, *, last: bool) -> None:
+        with self._session.step() as step:
+            step.append(
+                Event(name="sandbox.lost", run_id=self._session.run.run_id, detail=str(lost))
+            )
+        if last:
+            raise lost
+        self._log.warning("sandbox.lost", problem=str(lost))
+
+    def _take_steps(self, model: Model, sandbox: Sandbox) -> RunEnd | None:
+        session = self._session
+        executor = Executor(session, sandbox, tools=self._tools)
+        schemas = [tool.schema for tool in self._tools.values()]
+        while True:
+            session.stop.check()
+            pending = find_pending_calls(session.items)
+            if pending:
+                hit = find_limit(session.task.spec.budget.to_budget(), session.current_usage())
+                if hit is not None and hit.limit in CALL_LIMITS:
+                    return _end_for_limit(hit)
+                self._tell(f"{pending[0].name}")
+                executor.execute(pending[0])
+                continue
+            if has_finished(session.items, self._ending_tools):
+                return None
+            end = self._find_end()
+            if end is not None:
+                return end
+            self._tell("thinking")
+            think(session, model, model_name=model.name, tools=schemas)
+
+    def _find_end(self) -> RunEnd | None:
+        session = self._session
+        if count_corrections(session.items) >= MAX_CORRECTIONS:
+            return RunEnd(
+                Outcome.AGENT_FAILED, f"{MAX_CORRECTIONS} calls in a row could not be understood"
+            )
+        hit = find_limit(session.task.spec.budget.to_budget(), session.current_usage())
+        return None if hit is None else _end_for_limit(hit)
+
+    def _check_after(self, prepared: Prepared) -> VerifyResult | None:
+        session = self._session
+        if session.task.spec.verify is None:
+            return None
+        self._tell("verifying")
+        result = verify_after(session, prepared)
+        with session.step() as step:
+            step.run = replace(
+                step.run,
+                verify_after=result,
+                verify_milliseconds=step.run.verify_milliseconds + result.seconds_milli,
+            )
+        return result
+
+    def _end(self, end: RunEnd, *, verified: VerifyResult | None = None) -> None:
+        end_run(self._session, end, verified=verified)
+        self._log.info("run.ended", outcome=end.outcome.value, reason=end.reason)
+        self._tell(end.outcome.value)
+
+    def _stopped(self, reason: StopReason) -> None:
+        session = self._session
+        if reason is StopReason.LEASE_LOST:
+            self._log.warning("run.lease_lost")
+            return
+        if reason is StopReason.CANCELLED:
+            self._end(RunEnd(Outcome.CANCELLED, "cancelled"))
+            return
+        session.stop_clock()
+        with session.step() as step:
+            step.move_run(RunState.QUEUED, reason="suspended")
+            step.run = replace(step.run, attempt=step.run.attempt - 1)
+            step.append(Event(name="run.suspended", run_id=session.run.run_id))
+        self._log.info("run.suspended")
+        self._tell("suspended")
+
+    def _tell(self, activity: str) -> None:
+        self._desk.on_activity(self._session.task, activity)
+
+
+def _end_for_limit(hit: LimitHit) -> RunEnd:
+    reason = f"the budget for {hit.limit} is used up ({hit.used} of {hit.allowed})"
+    if hit.limit == "wall_seconds":
+        return RunEnd(Outcome.TIMED_OUT, reason)
+    return RunEnd(Outcome.BUDGET_EXHAUSTED, reason)
+
+
+def _end_for(error: SandboxError | ModelError | MissingError) -> RunEnd:
+    match error:
+        case SandboxLostError():
+            outcome = Outcome.SANDBOX_LOST
+        case DiskFullError():
+            outcome = Outcome.DISK_FULL
+        case ModelRefusedError():
+            outcome = Outcome.REFUSED
+        case _:
+            outcome = Outcome.INFRASTRUCTURE_ERROR
+    return RunEnd(outcome, str(error))

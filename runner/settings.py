@@ -1,0 +1,77 @@
+"""The one place that reads the environment and measures the host."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.errors import MissingError
+
+RESERVED_MIB = 1024
+"""Memory that is left to the host and the engine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Where things are and what this host has."""
+
+    home: Path
+    """`$FORKYARD_HOME`: store, repositories, volumes, policies, keys."""
+    store_url: str
+    """SQLAlchemy URL of the store."""
+    engine_url: str
+    """Docker engine, `unix:///var/run/docker.sock`."""
+    memory_mib: int
+    """Memory for sandboxes."""
+    cpu_thousandths: int
+    """Cores × 1000."""
+    owner: tuple[int, int]
+    """uid and gid that run inside."""
+    environment: Mapping[str, str]
+    """The runner's environment, from which policies pass names on."""
+    mount_roots: tuple[str, ...] = ()
+    """The operator's list: mounts of policies must lie below one of these."""
+
+
+def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
+    """Read settings from an environment (default: the process's own).
+
+    Raises:
+        MissingError: neither FORKYARD_HOME nor HOME says where to keep things.
+    """
+    env = dict(os.environ if environment is None else environment)
+    home = _find_home(env)
+    return Settings(
+        home=home,
+        store_url=env.get("FORKYARD_STORE", f"sqlite:///{home}/store.db"),
+        engine_url=env.get("DOCKER_HOST", "unix:///var/run/docker.sock"),
+        memory_mib=int(env.get("FORKYARD_MEMORY_MIB") or _measure_memory_mib()),
+        cpu_thousandths=1000 * (os.cpu_count() or 1),
+        owner=_find_owner(os.geteuid(), os.getegid()),
+        environment=env,
+        mount_roots=tuple(filter(None, env.get("FORKYARD_MOUNT_ROOTS", "").split(":"))),
+    )
+
+
+def _find_home(env: Mapping[str, str]) -> Path:
+    if env.get("FORKYARD_HOME"):
+        return Path(env["FORKYARD_HOME"]).absolute()
+    if env.get("XDG_DATA_HOME"):
+        return Path(env["XDG_DATA_HOME"]) / "forkyard"
+    if env.get("HOME"):
+        return Path(env["HOME"]) / ".local/share/forkyard"
+    raise MissingError("set FORKYARD_HOME to a folder that Forkyard may keep its state in")
+
+
+def _find_owner(uid: int, gid: int) -> tuple[int, int]:
+    """Return who runs inside: the operator, or 1000 where the runner is root."""
+    return (1000, 1000) if uid == 0 else (uid, gid)
+
+
+def _measure_memory_mib() -> int:
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemTotal:"):
+            return max(int(line.split()[1]) // 1024 - RESERVED_MIB, 256)
+    return 2048
