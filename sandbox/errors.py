@@ -31,11 +31,12 @@ class SourceError(SandboxError):
 class ImageMissingError(SandboxError):
     """The image is not on the engine."""
 
-    def __init__(self, image: str) -> None:
+    def __init__(
+        self, image: str, *, remedy: str = "run `forkyard images build`, or `docker pull` it first"
+    ) -> None:
         self.image = image
         super().__init__(
-            f"image {image!r} is not on this engine, and nothing is pulled silently: "
-            "run `forkyard images build`, or `docker pull` it first"
+            f"image {image!r} is not on this engine, and nothing is pulled silently: {remedy}"
         )
 
 
