@@ -14,7 +14,7 @@ from typing import Protocol
 
 from policies import Changes, DiskLimit, Limits, Mount, Network, RootFilesystem
 from sandbox.command import Command, CommandResult, StopSignal
-from sandbox.snapshot import Snapshot, SnapshotTaken
+from sandbox.snapshot import CommitId, Snapshot, SnapshotTaken
 from sandbox.source import ImportedSource, Source
 
 
@@ -120,6 +120,18 @@ class SandboxHost(Protocol):
 
     def make_patch(self, snapshot: Snapshot) -> bytes:
         """Return the patch that turns the base commit into the snapshot's `source_tree` exactly."""
+        ...
+
+    def export_branch(
+        self, snapshot: Snapshot, repository: str, *, branch: str, message: str
+    ) -> CommitId:
+        """Make a branch in a user's repository: `source_tree` as one commit on the base commit.
+
+        The checkout, its index and every other ref stay as they are; no hook runs.
+
+        Raises:
+            SourceError: no repository, no valid branch name, or the branch exists.
+        """
         ...
 
     def read_source_file(self, snapshot: Snapshot, path: str) -> bytes | None:

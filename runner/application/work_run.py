@@ -112,7 +112,7 @@ class RunWorker:
             policy=parse_policy(json.loads(task.spec.policy)),
             stop=stop,
         )
-        self._tools = make_tools(self._session.policy.tools, verify=task.spec.verify is not None)
+        self._tools = make_tools(_list_tools(self._session))
         self._ending_tools = frozenset(name for name, one in self._tools.items() if one.ends_run)
         self._log = log.bind(task_id=task.task_id, run_id=run.run_id)
 
@@ -281,3 +281,9 @@ def _end_for(error: SandboxError | ModelError | MissingError) -> RunEnd:
         case _:
             outcome = Outcome.INFRASTRUCTURE_ERROR
     return RunEnd(outcome, str(error))
+
+
+def _list_tools(session: Session) -> list[str]:
+    """Return the policy's tools; run_verify only where the task names a verification."""
+    verified = session.task.spec.verify is not None
+    return [name for name in session.policy.tools if verified or name != "run_verify"]

@@ -60,8 +60,20 @@ class Model(Protocol):
         ...
 
 
+class Renderer(Protocol):
+    """Turns requests into bodies the way one version of one adapter did."""
+
+    def render(self, request: ModelRequest) -> bytes:
+        """Return the exact request body."""
+        ...
+
+
 class ModelCatalog(Protocol):
-    """Finds the model that an agent names."""
+    """Finds the model that an agent names, and every renderer that rollouts may name."""
+
+    def find_renderer(self, adapter: str, renderer: int) -> Renderer | None:
+        """Return the renderer of a past request, or None when this release has it no more."""
+        ...
 
     def find_model(self, agent: AgentSpec) -> Model:
         """Return the model that does the agent's thinking.

@@ -1,0 +1,105 @@
+"""The composition root: the one module that names implementations."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from runner.adapters.memory_queue import MemoryRunQueue
+from runner.adapters.model_catalog import OwnModelCatalog
+from runner.adapters.process_identity import is_holder_gone, make_holder
+from runner.adapters.results import FolderResultsWriter
+from runner.adapters.sql import open_sql_store
+from runner.adapters.system_clock import SystemClock, SystemEntropy
+from runner.application.capacity import Capacity, HostSize
+from runner.application.ports.results import ResultsWriter
+from runner.application.services import Services
+from runner.settings import Settings
+from sandbox.docker.engine import open_engine
+from sandbox.docker.host import DockerSandboxHost
+from sandbox.git.repositories import GitRepositories
+from sandbox.git.workspaces import GitWorkspaces
+
+PRIVATE = 0o700
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class App:
+    """Everything that entry points use."""
+
+    settings: Settings
+    services: Services
+    capacity: Capacity
+    results: ResultsWriter
+
+
+@contextmanager
+def open_app(settings: Settings) -> Iterator[App]:
+    """Build the adapters for this host and close them afterwards.
+
+    Raises:
+        StoreError: the store cannot be opened safely.
+        EngineError: the engine cannot be used.
+        UnsupportedError: this host lacks what is needed.
+    """
+    make_home(settings.home)
+    with ExitStack() as stack:
+        store = stack.enter_context(open_sql_store(settings.store_url))
+        models = stack.enter_context(OwnModelCatalog())
+        engine = stack.enter_context(open_engine(settings.engine_url))
+        repositories = GitRepositories(settings.home)
+        host = DockerSandboxHost(
+            engine=engine,
+            repositories=repositories,
+            workspaces=GitWorkspaces(repositories, owner=settings.owner),
+            home=settings.home,
+            instance_id=read_instance_id(settings.home),
+            owner=settings.owner,
+        )
+        services = Services(
+            store=store,
+            queue=MemoryRunQueue(),
+            host=host,
+            models=models,
+            clock=SystemClock(),
+            entropy=SystemEntropy(),
+            holder=make_holder(os.getpid()),
+            is_holder_gone=is_holder_gone,
+            passed_environment=settings.environment,
+            version=version("forkyard"),
+        )
+        size = HostSize(
+            memory_mib=settings.memory_mib, cpu_thousandths=settings.cpu_thousandths
+        )
+        yield App(
+            settings=settings,
+            services=services,
+            capacity=Capacity(size),
+            results=FolderResultsWriter(),
+        )
+
+
+def make_home(home: Path) -> None:
+    """Make `$FORKYARD_HOME`, readable by its owner alone."""
+    home.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+    home.chmod(PRIVATE)
+
+
+def read_instance_id(home: Path) -> str:
+    """Return the id of this home, made on first use: the label of all that it makes on engines."""
+    path = home / "instance"
+    if not path.exists():
+        fresh = SystemEntropy().random_bytes(6).hex()
+        temporary = home / f"instance.{os.getpid()}"
+        temporary.write_text(fresh + "\n")
+        try:
+            os.link(temporary, path)  # the first of several processes wins
+        except FileExistsError:
+            pass
+        finally:
+            temporary.unlink()
+    return path.read_text().strip()
