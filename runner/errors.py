@@ -18,6 +18,7 @@ RunnerError
 │   └── ModelRequestError        the provider rejects the request: final
 ├── ScriptError          a script of replies that cannot be played: place and way out
 ├── BadArgumentsError    a tool call's arguments that cannot be used: told to the model
+├── ResultsError         the folder of results cannot be written
 ├── MissingError         the environment lacks something: exit code 3
 └── LimitReachedError    a budget ended
 """
@@ -171,6 +172,17 @@ class BadArgumentsError(RunnerError):
         self.expected = expected
         listed = "; ".join(problems)
         super().__init__(f"The arguments of {tool!r} cannot be used: {listed}. {expected}")
+
+
+class ResultsError(RunnerError):
+    """The folder of results cannot be written."""
+
+    code = "results"
+
+    def __init__(self, path: str, problem: str) -> None:
+        self.path = path
+        self.problem = problem
+        super().__init__(f"results {path!r}: {problem}")
 
 
 class MissingError(RunnerError):

@@ -1,0 +1,46 @@
+"""Write what ended tasks and their batch have come to into the folder of results."""
+
+from __future__ import annotations
+
+from runner.application.describe_task import describe_batch, describe_task
+from runner.application.ports.results import ResultsWriter, TaskResults
+from runner.application.services import Services
+from runner.application.timeline import make_timeline
+from runner.domain.ids import BatchId, TaskId
+from runner.domain.rollout import export_lines
+
+
+def write_task_results(task_id: TaskId, services: Services, results: ResultsWriter) -> None:
+    """Write the files of a task whose last run has ended; done twice it changes nothing.
+
+    Raises:
+        ResultsError: the folder cannot be written.
+        SandboxError: the patch cannot be made.
+        DamagedRolloutError: the session's items are not what was written.
+    """
+    report = describe_task(task_id, services)
+    with services.store.read() as view:
+        batch = view.get_batch(report.task.batch_id)
+        items = view.list_items(report.task.session_id)
+        verified = report.run.verify_after
+        log = view.get_evidence(verified.log) if verified and verified.log else b""
+    patch = b"" if report.files is None else services.host.make_patch(report.files.snapshot)
+    results.write_task(
+        batch.results_dir,
+        TaskResults(
+            report=report,
+            timeline=make_timeline(items),
+            patch=patch,
+            rollout=export_lines(items),
+            verify_log=log,
+        ),
+    )
+
+
+def write_batch_results(batch_id: BatchId, services: Services, results: ResultsWriter) -> None:
+    """Write the batch's own files as it stands now.
+
+    Raises:
+        ResultsError: the folder cannot be written.
+    """
+    results.write_batch(describe_batch(batch_id, services))
