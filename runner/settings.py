@@ -26,7 +26,7 @@ class Settings:
     memory_mib: int
     """Memory for sandboxes."""
     cpu_thousandths: int
-    """Cores × 1000."""
+    """Cores times 1000."""
     owner: tuple[int, int]
     """uid and gid that run inside."""
     environment: Mapping[str, str]

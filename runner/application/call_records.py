@@ -54,7 +54,7 @@ def make_denial(call: StoredCall, decision: Decision) -> ToolResult:
     """Return the result of a call that the rules denied; the executor was never called."""
     text = (
         f"Denied by rule {decision.rule}. {_list_reasons(decision)}\n"
-        "Nothing was run. Find a way that does not need this, or finish and say what is in the way."
+        "Nothing was run. Find a way without it, or finish and say what is in the way."
     )
     return ToolResult(call_id=call.call_id, status=ToolStatus.DENIED, reason="denied", text=text)
 
@@ -72,7 +72,7 @@ def make_refusal(
         "Do the rest without these changes."
     )
     if outside:
-        text += " Effects outside the files are possible: this policy gives network or writable mounts."
+        text += " Effects outside the files are possible: the policy gives network or mounts."
     last = output.results[-1] if output.results else None
     if last is not None and last.exit_code is not None:
         text += f"\nIt had ended with exit code {last.exit_code}."

@@ -17,7 +17,7 @@ class HostSize:
 
     memory_mib: int
     cpu_thousandths: int
-    """Cores × 1000, before over-commitment."""
+    """Cores times 1000, before over-commitment."""
 
 
 class Capacity:
@@ -50,9 +50,7 @@ class Capacity:
 
 
 def _fits(limits: Limits, size: HostSize) -> bool:
-    return (
-        limits.memory_mib <= size.memory_mib and limits.cpu_thousandths <= size.cpu_thousandths
-    )
+    return limits.memory_mib <= size.memory_mib and limits.cpu_thousandths <= size.cpu_thousandths
 
 
 def _minus(size: HostSize, limits: Limits, *, sign: int) -> HostSize:

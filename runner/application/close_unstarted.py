@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from policies import Limits, parse_policy
+from policies import Limits
 from runner.application.capacity import Capacity
 from runner.application.services import Services
 from runner.domain.outcome import Outcome
@@ -25,7 +25,8 @@ def find_closing(
     if not capacity.can_ever_hold(limits):
         size = capacity.size
         return Outcome.INFRASTRUCTURE_ERROR, (
-            f"the policy asks for {limits.memory_mib} MiB and {limits.cpu_thousandths / 1000:g} CPUs; "
+            f"the policy asks for {limits.memory_mib} MiB and "
+            f"{limits.cpu_thousandths / 1000:g} CPUs; "
             f"this host has {size.memory_mib} MiB and {size.cpu_thousandths / 1000:g} to give"
         )
     return None

@@ -72,14 +72,17 @@ class Dispatcher:
         self._reaped_at = services.clock.monotonic()
 
     def run(self, stop: threading.Event) -> None:
-        """Work until nothing is due (or for ever), or until `stop` is set: then suspend and return.
+        """Work until nothing is due, or for ever; when `stop` is set, suspend and return.
 
         Raises:
             StoreError: the store failed; runs under way are suspended.
         """
         break_dead_leases(self._services)
         self._reap()
-        with LeaseKeeper(self._services) as keeper, ThreadPoolExecutor(self._options.parallel) as pool:
+        with (
+            LeaseKeeper(self._services) as keeper,
+            ThreadPoolExecutor(self._options.parallel) as pool,
+        ):
             desk = Desk(
                 verify_cache=self._cache, on_lease=keeper.hold, on_activity=self._on_activity
             )

@@ -35,7 +35,8 @@ def decide_completed(session: Session, verified: VerifyResult | None) -> RunEnd:
     if was_prevented(session.items):
         return RunEnd(
             Outcome.PREVENTED,
-            f"a call was denied or its changes refused, and the verification failed: {verified.detail}",
+            "a call was denied or its changes refused, and the verification failed: "
+            f"{verified.detail}",
         )
     return RunEnd(Outcome.NOT_VERIFIED, f"the verification failed: {verified.detail}")
 

@@ -1,9 +1,10 @@
 """The executor: one tool call from the model's words to its one result.
 
-Structure and tool name, then the rules, then `started` in the ledger, then the command and the end
-of every process of it, then the snapshot, then the rules on what really changed, then the result.
-Each arrow is a durable point. A call that is found `started` was cut off by a crash: its sandbox was
-rebuilt from the snapshot that it had started from, and it is started again as the same execution.
+Structure and tool name, then the rules, then `started` in the ledger, then the command and the
+end of every process of it, then the snapshot, then the rules on what really changed, then the
+result. Each arrow is a durable point. A call that is found `started` was cut off by a crash: its
+sandbox was rebuilt from the snapshot that it had started from, and it is started again as the same
+execution.
 """
 
 from __future__ import annotations
@@ -148,7 +149,9 @@ class Executor:
                 step.append_message(make_denial(judged.call, judged.decision))
         return execution
 
-    def _append_decision(self, step: Step, judged: JudgedCall, *, subject: str, digest: str) -> None:
+    def _append_decision(
+        self, step: Step, judged: JudgedCall, *, subject: str, digest: str
+    ) -> None:
         policy = self._session.policy
         step.append(
             make_decision_item(
@@ -189,8 +192,8 @@ class Executor:
     def _give_up(self, judged: JudgedCall, execution: Execution) -> None:
         failed = replace(execution, state=ExecutionState.FAILED)
         text = (
-            f"The sandbox was lost {execution.attempt} times while this ran. The files are as before "
-            "the call. Try something that needs less."
+            f"The sandbox was lost {execution.attempt} times while this ran. The files are as "
+            "before the call. Try something that needs less."
         )
         with self._session.step() as step:
             step.writer.save_execution(failed, expected=execution.state)

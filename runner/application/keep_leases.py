@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Self
 
 import structlog
 
@@ -42,7 +43,7 @@ class LeaseKeeper:
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="lease-keeper", daemon=True)
 
-    def __enter__(self) -> LeaseKeeper:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

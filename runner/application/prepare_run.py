@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from runner.application.session import Session
-from runner.domain.items import Event, SessionMeta, SnapshotItem, UserMessage
 from runner.domain.fragment import Fragment
-from runner.domain.items import ConstraintItem
+from runner.domain.items import ConstraintItem, Event, SessionMeta, SnapshotItem, UserMessage
 from runner.domain.task import RepositorySpec, TaskSpec
 from sandbox import History, Snapshot, SnapshotId, Source, SourceKind
 

@@ -48,7 +48,7 @@ def _permissions(policy: Policy) -> Section:
     return Section(
         name="permissions.policy",
         value={"policy": policy.name, "digest": policy.digest},
-        text=f"Rules on what may change; a call that breaks one is rolled back as a whole:\n{told}",
+        text=f"What may change; a call that breaks a rule is rolled back as a whole:\n{told}",
     )
 
 

@@ -59,11 +59,8 @@ def verify_rollout(task_id: TaskId, services: Services) -> RolloutProof:
             return _damaged(problem)
         anchors = _check_anchors(items, runs)
         turns = [item for item in items if isinstance(item.payload, TurnContext)]
-        problems = [
-            problem
-            for turn in turns
-            if (problem := _check_turn(items, turn, services.models, view.get_evidence))
-        ]
+        checked = [_check_turn(items, turn, services.models, view.get_evidence) for turn in turns]
+    problems = [one for one in checked if one is not None]
     return RolloutProof(
         items=len(items),
         anchored=not anchors and any(run.head for run in runs),

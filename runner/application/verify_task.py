@@ -1,7 +1,7 @@
 """Verification: the named command in a fresh container, begun when nothing of the agent is alive.
 
-The container starts on the task's starting snapshot with the result's `source_tree` laid over it and
-the named paths restored: nothing ignored that the agent made is there, nothing of its HOME.
+The container starts on the task's starting snapshot with the result's `source_tree` laid over it
+and the named paths restored: nothing ignored that the agent made is there, nothing of its HOME.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LOG_BYTES = 1024 * 1024
 
 @dataclass(slots=True)
 class VerifyCache:
-    """Results of checks before the agent: the same files, image and command give the same answer."""
+    """Results of checks before the agent: same files, image and command, same answer."""
 
     _results: dict[str, VerifyResult] = field(default_factory=dict)
     _locks: dict[str, threading.Lock] = field(default_factory=dict)

@@ -62,9 +62,7 @@ def find_pending_calls(items: Sequence[RolloutItem]) -> tuple[StoredCall, ...]:
     )
     if last is None:
         return ()
-    answered = {
-        item.payload.call_id for item in items if isinstance(item.payload, ToolResult)
-    }
+    answered = {item.payload.call_id for item in items if isinstance(item.payload, ToolResult)}
     return tuple(call for call in last.calls if call.call_id not in answered)
 
 
@@ -75,7 +73,8 @@ def _message_of(item: RolloutItem) -> ContextMessage | None:
         case FragmentItem(role=role, text=text):
             return ContextMessage(role=Role(role), text=text)
         case AssistantMessage(text=text, calls=calls):
-            return ContextMessage(role=Role.ASSISTANT, text=text, calls=tuple(map(_call_of, calls)))
+            stored = tuple(_call_of(call) for call in calls)
+            return ContextMessage(role=Role.ASSISTANT, text=text, calls=stored)
         case ToolResult(text=text, call_id=call_id):
             return ContextMessage(role=Role.TOOL, text=text, call_id=call_id)
         case _:

@@ -32,7 +32,7 @@ class AgentSpec(Strict):
 
     kind: AgentKind
     script: str = ""
-    """Canonical JSON text of the script's replies (kind scripted), embedded when the batch is read."""
+    """Canonical JSON of the script (kind scripted), embedded when the batch is read."""
     provider: str = ""
     model: str = ""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from runner.domain.outcome import TERMINAL_STATES, RunState
 from runner.domain.records import ExecutionState
+from runner.errors import ConflictError
 
 _PAUSED = frozenset({RunState.WAITING, RunState.AWAITING_APPROVAL, RunState.NEEDS_ATTENTION})
 
@@ -71,3 +72,23 @@ def may_run_become(old: RunState, new: RunState) -> bool:
 def may_execution_become(old: ExecutionState, new: ExecutionState) -> bool:
     """Tell whether an execution in one state may be stored in another."""
     return new == old or new in EXECUTION_STATES_AFTER[old]
+
+
+def require_run_step(run_id: str, old: RunState, new: RunState) -> None:
+    """Refuse a change of a run's state that makes no sense.
+
+    Raises:
+        ConflictError: a run may not go from the one state to the other.
+    """
+    if not may_run_become(old, new):
+        raise ConflictError(f"run {run_id}: {old.value} cannot become {new.value}")
+
+
+def require_execution_step(call_id: str, old: ExecutionState, new: ExecutionState) -> None:
+    """Refuse a change of an execution's state that makes no sense.
+
+    Raises:
+        ConflictError: an execution may not go from the one state to the other.
+    """
+    if not may_execution_become(old, new):
+        raise ConflictError(f"execution {call_id}: {old.value} cannot become {new.value}")
