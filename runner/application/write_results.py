@@ -18,9 +18,13 @@ def write_task_results(task_id: TaskId, services: Services, results: ResultsWrit
         SandboxError: the patch cannot be made.
         DamagedRolloutError: the session's items are not what was written.
     """
+    with services.store.read() as view:
+        task = view.get_task(task_id)
+        batch = view.get_batch(task.batch_id)
+    if results.has_task(batch.results_dir, task.spec.name):
+        return
     report = describe_task(task_id, services)
     with services.store.read() as view:
-        batch = view.get_batch(report.task.batch_id)
         items = view.list_items(report.task.session_id)
         verified = report.run.verify_after
         log = view.get_evidence(verified.log) if verified and verified.log else b""
@@ -35,6 +39,17 @@ def write_task_results(task_id: TaskId, services: Services, results: ResultsWrit
             verify_log=log,
         ),
     )
+
+
+def write_missing_results(batch_id: BatchId, services: Services, results: ResultsWriter) -> None:
+    """Write the files of every ended task of a batch that a crash kept from being written.
+
+    Raises:
+        ResultsError, SandboxError, DamagedRolloutError: as for one task.
+    """
+    for report in describe_batch(batch_id, services).tasks:
+        if report.state.terminal:
+            write_task_results(report.task.task_id, services, results)
 
 
 def write_batch_results(batch_id: BatchId, services: Services, results: ResultsWriter) -> None:

@@ -26,6 +26,10 @@ class TaskResults:
 class ResultsWriter(Protocol):
     """Writes results. Thread-safe; each file appears whole or not at all."""
 
+    def has_task(self, results_dir: str, name: str) -> bool:
+        """Tell whether the files of a task are complete."""
+        ...
+
     def write_task(self, results_dir: str, results: TaskResults) -> None:
         """Write an ended task's files below the batch's folder.
 
