@@ -26,7 +26,7 @@ def normalise_path(path: str) -> str:
 def argument_of(path: str) -> str:
     """Return the form for an argument vector; it never starts with `-`."""
     normal = normalise_path(path)
-    return normal if normal.startswith("/") else f"./{normal}"
+    return normal if normal.startswith("/") or normal == "." else f"./{normal}"
 
 
 def shown_name(path: str) -> str:
