@@ -27,10 +27,15 @@ _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _REGISTRY_SECONDS = 8  # a registry that says nothing for so long counts as not there
 _NOT_NEEDED = ("usr/share/doc", "usr/share/man", "usr/share/info", "usr/share/locale")
 _MISSING = 3  # exit code: the environment lacks something (DESIGN.md §6)
+_NEEDS_DEBOOTSTRAP = 4  # exit code for script/setup, which installs it and comes back
 
 
 class CannotMakeBaseError(Exception):
     """The base image cannot be had here; the message says what to do."""
+
+
+class DebootstrapMissingError(CannotMakeBaseError):
+    """No registry answers, and the program that builds from packages is not installed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +61,9 @@ def main() -> int:
         return 0
     started = time.monotonic()
     try:
-        how = _make(client, recipe)
+        how = _make(client, recipe, try_registry="--from-packages" not in sys.argv)
+    except DebootstrapMissingError:
+        return _NEEDS_DEBOOTSTRAP
     except CannotMakeBaseError as error:
         print(f"setup: {error}", file=sys.stderr)
         return _MISSING
@@ -77,11 +84,12 @@ def _read_recipe() -> Recipe:
     )
 
 
-def _make(client: docker.DockerClient, recipe: Recipe) -> str:
-    print(f"setup: asking a registry for {recipe.pull} …", flush=True)
-    if _pull(client, recipe):
-        return "pulled"
-    print("setup: no registry answers; building it from Debian's packages …", flush=True)
+def _make(client: docker.DockerClient, recipe: Recipe, *, try_registry: bool) -> str:
+    if try_registry:
+        print(f"setup: asking a registry for {recipe.pull} …", flush=True)
+        if _pull(client, recipe):
+            return "pulled"
+        print("setup: no registry answers; Debian's packages will do", flush=True)
     _build(client, recipe)
     return "built from Debian's packages"
 
