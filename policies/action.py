@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from policies.canonical import Json, canonical_json, digest_json
 from policies.limits import Limits, Mount, Network
@@ -16,13 +16,13 @@ class Action:
     arguments: str
     """Canonical JSON text of the validated arguments."""
     paths: tuple[str, ...] = ()
-    """Paths that the arguments name, relative to the workspace, normalised without following links;
-    a path outside it starts with `/` or `../`."""
+    """Paths that the arguments name, relative to the workspace, normalised without following
+    links; a path outside it starts with `/` or `../`."""
     cwd: str = "/workspace"
     environment: tuple[tuple[str, str], ...] = ()
-    network: Network = Network()
+    network: Network = field(default_factory=Network)
     mounts: tuple[Mount, ...] = ()
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
 
     @property
     def reaches_outside(self) -> bool:

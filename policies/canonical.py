@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from policies.errors import CanonicalFormError
 
-Json: TypeAlias = "None | bool | int | str | Sequence[Json] | Mapping[str, Json]"
+Json: TypeAlias = "bool | int | str | Sequence[Json] | Mapping[str, Json] | None"
 
 _ENCODER = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")

@@ -2,8 +2,10 @@
 
 PolicyError
 ├── PolicyFileError          a file that cannot be used: names file, line, field and the way out
-├── PolicyExampleError       an example of a rule does not match as it claims
-├── PolicyRefusedError       a feature that is known but not enforced by this release or engine
+│   ├── PolicyExampleError   an example of a rule does not match as it claims
+│   └── PolicyRefusedError   a feature that is known but not enforced by this release or engine
+├── RuleError                a rule that did not come from a policy file has no meaning
+├── GlobError                a path pattern that cannot mean what it seems to say
 └── CanonicalFormError       a value that has no canonical form
 """
 
@@ -31,6 +33,24 @@ class PolicyExampleError(PolicyFileError):
 
 class PolicyRefusedError(PolicyFileError):
     """A feature that this release or this engine cannot enforce, refused by name."""
+
+
+class RuleError(PolicyError):
+    """A rule that is added to a loaded policy has no meaning, or its id is taken."""
+
+    def __init__(self, rule: str, problem: str) -> None:
+        self.rule = rule
+        self.problem = problem
+        super().__init__(f"rule {rule!r}: {problem}")
+
+
+class GlobError(PolicyError):
+    """A path pattern is malformed, or could never match what it seems to name."""
+
+    def __init__(self, pattern: str, problem: str) -> None:
+        self.pattern = pattern
+        self.problem = problem
+        super().__init__(f"the pattern {pattern[:80]!r} {problem}")
 
 
 class CanonicalFormError(PolicyError):

@@ -29,6 +29,8 @@ class ChangeRule:
     id: str
     paths: tuple[str, ...] = ()
     kinds: tuple[ChangeKind, ...] = ()
+    with_ignored: bool = True
+    """False: files that the base's ignore rules keep out of the patch do not match."""
     then: Verdict
     because: str = ""
 
