@@ -10,6 +10,7 @@ import pytest
 from policies import PolicyFileError
 from runner.adapters.batch_file import load_batch_file
 from runner.domain.outcome import Outcome
+from runner.domain.script import parse_script
 from runner.domain.task import BatchSpec, ConstraintSpec
 from runner.errors import BatchFileError
 
@@ -103,18 +104,15 @@ def test_a_script_file_is_embedded_as_canonical_json(load: Load) -> None:
     script = load(GOOD).tasks[0].agent.script
 
     assert json.loads(script) == json.loads(SCRIPT)
-    assert " " not in script.replace("hi", "")
+    assert script == parse_script(SCRIPT).canonical_text
 
 
 def test_an_inline_script_is_embedded_as_the_file_says_it(load: Load) -> None:
     inline = "{replies: [{calls: [{tool: shell, arguments: {command: ls, deep: [1, true]}}]}]}"
     spec = load(GOOD.replace("fix.json", inline))
 
-    assert json.loads(spec.tasks[0].agent.script) == {
-        "replies": [
-            {"calls": [{"tool": "shell", "arguments": {"command": "ls", "deep": [1, True]}}]}
-        ]
-    }
+    call = parse_script(spec.tasks[0].agent.script).replies[0].calls[0]
+    assert call.arguments == {"command": "ls", "deep": [1, True]}
 
 
 def test_budget_and_verify_are_merged_key_by_key(load: Load) -> None:
@@ -223,6 +221,8 @@ def test_an_image_may_be_built_from_a_folder(load: Load, tmp_path: Path) -> None
         ("ref: v1", "ref: 123", "18: tasks[1].repo.ref: must be text; put it in quotes"),
         ("history: shallow", "history: deep", "18: tasks[1].repo.history: must be one of 'full'"),
         ("forbid: delete", "forbid: all", "23: tasks[1].constraints[0].forbid: must be one of"),
+        ('protect: ["tests/**"]', 'protect: ["a**"]', "22: tasks[1].constraints: "),
+        ('restore: ["tests/**"]', 'restore: ["a**"]', "10: defaults.verify.restore: "),
         ("[not_verified, prevented]", "[]", "24: tasks[1].expect: must not be an empty list"),
         ("[not_verified, prevented]", "[done]", "24: tasks[1].expect[0]: must be one of"),
         ("[not_verified, prevented]", "verified", "24: tasks[1].expect: must be a list"),

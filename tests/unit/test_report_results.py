@@ -9,7 +9,6 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from runner.adapters.results import FolderResultsWriter
-from runner.adapters.results.html import show_text
 from runner.application.ports.results import TaskResults
 from runner.application.report import BatchReport, TaskReport, measure_clocks
 from runner.application.timeline import ToolStep
@@ -17,6 +16,7 @@ from runner.domain.ids import BatchId, CallId, RunId, SessionId, TaskId
 from runner.domain.outcome import Outcome, RunState
 from runner.domain.records import Batch, Run, Task
 from runner.domain.task import AgentKind, AgentSpec, BatchSpec, RepositorySpec, TaskSpec
+from runner.domain.visible import show_text
 from runner.errors import ResultsError
 
 AT = datetime(2026, 11, 30, 12, tzinfo=UTC)

@@ -1,6 +1,15 @@
 """Reads batch files (DESIGN.md §7) and the script files that they name."""
 
-from runner.adapters.batch_file.load import load_batch_file
+from runner.adapters.batch_file.load import load_batch_file, load_batch_text
+from runner.adapters.batch_file.policy_source import FilePolicies, PolicySource
 from runner.adapters.batch_file.schema import make_batch_schema
+from runner.adapters.batch_file.tasks import BUILD_PREFIX
 
-__all__ = ["load_batch_file", "make_batch_schema"]
+__all__ = [
+    "BUILD_PREFIX",
+    "FilePolicies",
+    "PolicySource",
+    "load_batch_file",
+    "load_batch_text",
+    "make_batch_schema",
+]

@@ -93,6 +93,8 @@ class ReplyCallEntry(Entry):
 
     tool: Text
     arguments: dict[str, object] = Field(default_factory=dict)
+    arguments_text: str | None = None
+    """The exact text to send in place of `arguments`, malformed if need be."""
 
 
 class ReplyEntry(Entry):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from runner.adapters.batch_file.document import Document
+from runner.adapters.batch_file.document import Document, parse_document
 from runner.adapters.batch_file.entries import BatchBudgetEntry, BatchEntry, SharedEntry
 from runner.adapters.batch_file.faults import join_faults, list_empty_fields, list_faults
 from runner.adapters.batch_file.policy_source import PolicySource
@@ -29,7 +29,22 @@ def load_batch_file(path: Path, *, policies: PolicySource) -> BatchSpec:
         BatchFileError: the file or one that it names cannot be used; it carries all problems of
             the first stage (text, then structure, then meaning) that found any.
     """
-    document = read_document(path.expanduser().resolve())
+    return _read_spec(read_document(path.expanduser().resolve()), policies=policies)
+
+
+def load_batch_text(text: str, *, file: Path, policies: PolicySource) -> BatchSpec:
+    """Read the text of a batch file that is not on disk.
+
+    Args:
+        file: absolute path that errors name and paths are relative to.
+
+    Raises:
+        BatchFileError: as load_batch_file.
+    """
+    return _read_spec(parse_document(text, file=str(file)), policies=policies)
+
+
+def _read_spec(document: Document, *, policies: PolicySource) -> BatchSpec:
     faults = [
         *document.problems,
         *list_empty_fields(document),

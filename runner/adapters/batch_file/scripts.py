@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
-from policies import Json, canonical_json
+from policies import CanonicalFormError, Json, canonical_json
 from runner.adapters.batch_file.document import Document, Value
 from runner.adapters.batch_file.document import Path as FieldPath
 from runner.adapters.batch_file.entries import ScriptEntry
 from runner.adapters.batch_file.faults import join_faults, list_faults
 from runner.adapters.batch_file.reading import read_document
+from runner.domain.script import parse_script
+from runner.errors import ScriptError
 
 
 @dataclass(slots=True)
@@ -58,9 +60,10 @@ def _value_at(value: Value, place: FieldPath) -> Value:
 
 def _canonical(document: Document, value: Value, place: FieldPath) -> str:
     try:
-        return canonical_json(_to_json(document, value, place)).decode()
-    except UnicodeEncodeError as error:
-        raise document.problem("holds text that is no Unicode", place) from error
+        text = canonical_json(_to_json(document, value, place)).decode()
+        return parse_script(text).canonical_text
+    except (CanonicalFormError, ScriptError) as error:
+        raise document.problem(str(error), place) from error
 
 
 def _to_json(document: Document, value: Value, place: FieldPath) -> Json:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from policies import PolicyError
+from policies import GlobError, PolicyError, RuleError, parse_glob
 from runner.adapters.batch_file.document import Document
 from runner.adapters.batch_file.document import Path as FieldPath
 from runner.adapters.batch_file.entries import (
@@ -64,6 +64,7 @@ class TaskReader:
         policy = self._read_policy(index, task, repo, constraints)
         agent = self._read_agent(index, task)
         verify = self._read_verify(index, task)
+        self._check_globs(index, task)
         if len(self.faults) > before or repo is None:
             return None
         return TaskSpec(
@@ -146,6 +147,9 @@ class TaskReader:
                 self.merged[key] = self.policies.merge(
                     name, repository=key[1], constraints=constraints
                 )
+        except RuleError as error:
+            self._fail(index, str(error), "constraints")
+            return ""
         except PolicyError as error:
             self._fail(index, str(error), "policy")
             return ""
@@ -172,6 +176,22 @@ class TaskReader:
             self._fail(index, _GIVE, "verify", "argv")
             return None
         return _make_verify(task.verify)
+
+    def _check_globs(self, index: int, task: TaskEntry) -> None:
+        verify = task.verify or VerifyEntry()
+        lists = [(("verify", name), getattr(verify, name)) for name in ("restore", "forbid_new")]
+        for path, patterns in lists:
+            for pattern in patterns or ():
+                self._check_glob(index, pattern, *path)
+        for constraint in task.constraints or ():
+            for pattern in constraint.protect:
+                self._check_glob(index, pattern, "constraints")
+
+    def _check_glob(self, index: int, pattern: str, *path: str) -> None:
+        try:
+            parse_glob(pattern)
+        except GlobError as error:
+            self._fail(index, str(error), *path)
 
 
 def _places(index: int, path: tuple[str, ...]) -> tuple[FieldPath, ...]:

@@ -7,7 +7,6 @@ reorder or hide text are shown by their code.
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,14 +16,13 @@ import jinja2
 from policies import Json
 from runner.application.report import INFRASTRUCTURE, BatchReport, TaskReport
 from runner.domain.instant import show_instant
+from runner.domain.visible import show_text
 
 PATCH_BYTES = 64 * 1024
 """How much of a patch the report shows; the file beside it holds all."""
 
 TIMELINE_STEPS = 200
 """How many tool calls of a task the report shows, the last ones."""
-
-_VISIBLE = frozenset("\t\n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,17 +63,6 @@ def render_html(report: BatchReport, folder: Path) -> Iterator[str]:
         colour_of=_colour,
         pages=pages,
     )
-
-
-def show_text(text: object) -> str:
-    """Return text in which what cannot be seen is shown as its code."""
-    return "".join(_show_character(one) for one in str(text).replace("\r\n", "\n"))
-
-
-def _show_character(one: str) -> str:
-    if one in _VISIBLE or unicodedata.category(one) not in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp"):
-        return one
-    return f"[U+{ord(one):04X}]"
 
 
 def _make_page(task: TaskReport, folder: Path) -> TaskPage:
