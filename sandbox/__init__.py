@@ -2,6 +2,7 @@
 
 from sandbox.command import CappedOutput, Command, CommandResult, Ending, StopSignal
 from sandbox.errors import (
+    CommandRefusedError,
     DiskFullError,
     EngineError,
     EngineUnavailableError,
@@ -29,6 +30,7 @@ from sandbox.source import ImportedSource, Source, SourceKind
 __all__ = [
     "CappedOutput",
     "Command",
+    "CommandRefusedError",
     "CommandResult",
     "CommitId",
     "Coverage",

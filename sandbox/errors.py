@@ -4,6 +4,7 @@ SandboxError
 ├── SourceError              the repository cannot be used: the user's input is wrong
 ├── ImageMissingError        the image is not on the engine; nothing is ever pulled silently
 ├── UnsupportedError         the policy asks for what this host or engine cannot enforce
+├── CommandRefusedError      a command could not be started as it stands: the caller's input
 ├── EngineError              the engine refused or failed
 │   └── EngineUnavailableError   it does not answer: retry
 ├── SandboxLostError         the container is gone or answers no more: rebuild from the snapshot
@@ -42,6 +43,14 @@ class ImageMissingError(SandboxError):
 
 class UnsupportedError(SandboxError):
     """The policy asks for something that this host or engine cannot enforce."""
+
+
+class CommandRefusedError(SandboxError):
+    """A command breaks a rule of form (NUL, size, working directory); nothing was started."""
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(f"the command cannot be started: {problem}")
 
 
 class EngineError(SandboxError):

@@ -1,0 +1,103 @@
+"""A running container: created from its specification, asserted, started, always removed."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from policies import Json
+from sandbox.docker.control_group import ControlGroup, find_control_group
+from sandbox.docker.engine import Engine
+from sandbox.docker.failures import ConflictError, NotThereError
+from sandbox.docker.processes import Freezer, Processes, open_processes
+from sandbox.docker.specification import (
+    ContainerPlace,
+    list_drift,
+    make_create_body,
+    make_name,
+)
+from sandbox.errors import EngineError, SandboxError, SandboxLostError
+from sandbox.sandbox import SandboxSpec
+
+_TOKEN_BYTES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Container:
+    """A container that runs and in which only its two residents live."""
+
+    container_id: str
+    group: ControlGroup
+    processes: Processes
+
+
+@contextmanager
+def open_container(
+    spec: SandboxSpec, place: ContainerPlace, *, engine: Engine
+) -> Iterator[Container]:
+    """Create, check and start a container; remove it at the end.
+
+    Raises:
+        UnsupportedError: before anything is made.
+        EngineError, SandboxLostError: it cannot be made or is not as asked for; none is left.
+    """
+    body = make_create_body(spec, place)
+    token = secrets.token_hex(_TOKEN_BYTES)
+    name = make_name(spec, instance_id=place.instance_id, token=token)
+    container_id = _create(body, name, engine=engine)
+    try:
+        init_pid = _start(container_id, body, engine=engine)
+        group = find_control_group(init_pid)
+        freezer: Freezer = group if group.may_freeze() else EnginePause(engine, container_id)
+        with open_processes(group, freezer, init_pid=init_pid) as processes:
+            yield Container(container_id=container_id, group=group, processes=processes)
+    finally:
+        engine.remove(container_id)
+
+
+class EnginePause:
+    """Freezes a container through the engine, where we may not write its control group."""
+
+    def __init__(self, engine: Engine, container_id: str) -> None:
+        self._engine = engine
+        self._container_id = container_id
+
+    def freeze(self) -> None:
+        """Stop every process.
+
+        Raises:
+            SandboxLostError: the container is not running.
+        """
+        try:
+            self._engine.pause(self._container_id)
+        except (NotThereError, ConflictError) as error:
+            raise SandboxLostError("the container is not running") from error
+
+    def thaw(self) -> None:
+        """Let them go on; nothing happens when they are not paused."""
+        with suppress(NotThereError, ConflictError):
+            self._engine.unpause(self._container_id)
+
+
+def _create(body: Mapping[str, Json], name: str, *, engine: Engine) -> str:
+    try:
+        return engine.create(body, name=name)
+    except SandboxError:
+        # The answer may be lost while the container was made: its name is ours alone.
+        with suppress(EngineError):
+            engine.remove(name)
+        raise
+
+
+def _start(container_id: str, body: Mapping[str, Json], *, engine: Engine) -> int:
+    """Start a container that is as asked for and return its init's id on the host."""
+    drift = list_drift(body, engine.inspect(container_id))
+    if drift:
+        raise EngineError(f"the engine made another container: {'; '.join(drift)}")
+    engine.start(container_id)
+    init_pid = int(engine.inspect(container_id)["State"]["Pid"])
+    if init_pid <= 0:
+        raise SandboxLostError("the container ended as soon as it was started")
+    return init_pid

@@ -1,0 +1,156 @@
+"""Sandboxes on a local Docker engine: the portable implementation of SandboxHost."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+
+from policies import Changes
+from sandbox.docker.container import Container, open_container
+from sandbox.docker.engine import Engine, ImageFacts
+from sandbox.docker.reaper import reap
+from sandbox.docker.sandbox import DockerSandbox
+from sandbox.docker.specification import ContainerPlace, refuse_unenforced
+from sandbox.docker.volumes import Volume, VolumeOwner, VolumeStore
+from sandbox.docker.workspaces import Repositories, Workspaces
+from sandbox.errors import UnsupportedError
+from sandbox.sandbox import Sandbox, SandboxSpec
+from sandbox.snapshot import Snapshot
+from sandbox.source import ImportedSource, Source
+
+AGENT = "agent"
+"""The purpose whose workspace is a registered worktree."""
+
+_IPV6 = Path("/proc/sys/net/ipv6")
+
+
+class DockerSandboxHost:
+    """Makes sandboxes on one engine; see SandboxHost. Threads may share it."""
+
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        workspaces: Workspaces,
+        repositories: Repositories,
+        home: Path,
+        instance_id: str,
+        owner: tuple[int, int],
+        starts_parallel: int = 3,
+    ) -> None:
+        """Put the parts together; nothing is made yet.
+
+        Args:
+            engine: on this host.
+            workspaces: what fills volumes and reads snapshots.
+            repositories: what knows the base repositories.
+            home: `$FORKYARD_HOME`; volumes are below its `work`.
+            instance_id: whose containers and volumes these are, on every label.
+            owner: uid and gid inside (DESIGN.md §4, "Who runs inside").
+            starts_parallel: more starts at once only make each slower (measured: bench).
+        """
+        self._engine = engine
+        self._workspaces = workspaces
+        self._repositories = repositories
+        self._instance_id = instance_id
+        self._uid, self._gid = owner
+        self._volumes = VolumeStore(home / "work", uid=self._uid, gid=self._gid)
+        self._starts = threading.BoundedSemaphore(starts_parallel)
+
+    def resolve_image(self, reference: str) -> str:
+        """Return the image id of a local reference; see SandboxHost."""
+        return self._engine.image_facts(reference).image_id
+
+    def import_source(self, source: Source) -> ImportedSource:
+        """Bring a source's base commit into our own repository; see SandboxHost."""
+        return self._repositories.import_source(source)
+
+    def start_snapshot(self, source: ImportedSource, *, task_id: str) -> Snapshot:
+        """Return the snapshot of an untouched checkout; see SandboxHost."""
+        return self._workspaces.start_snapshot(source, task_id=task_id)
+
+    @contextmanager
+    def open_sandbox(self, spec: SandboxSpec) -> Iterator[Sandbox]:
+        """Make a container on a snapshot; see SandboxHost."""
+        image = self._engine.image_facts(spec.image)
+        refuse_unenforced(spec)
+        _refuse_missing_mounts(spec)
+        self._volumes.check(spec.disk)
+        with ExitStack() as stack:
+            volume = stack.enter_context(self._open_volume(spec))
+            workspace = stack.enter_context(
+                self._workspaces.open_workspace(
+                    volume.files,
+                    task_id=spec.task_id,
+                    start=spec.start,
+                    lay=spec.lay,
+                    register=spec.purpose == AGENT,
+                )
+            )
+            container = self._enter_container(spec, volume, image=image, stack=stack)
+            yield DockerSandbox(
+                container=container, volume=volume, workspace=workspace, engine=self._engine
+            )
+
+    def changes_between(self, before: Snapshot, after: Snapshot) -> Changes:
+        """Compare the workspaces of two snapshots; see SandboxHost."""
+        return self._workspaces.changes_between(before, after)
+
+    def make_patch(self, snapshot: Snapshot) -> bytes:
+        """Return the patch from the base to `source_tree`; see SandboxHost."""
+        return self._workspaces.make_patch(snapshot)
+
+    def read_source_file(self, snapshot: Snapshot, path: str) -> bytes | None:
+        """Return the bytes of a file of `source_tree`, or None; see SandboxHost."""
+        return self._workspaces.read_source_file(snapshot, path)
+
+    def reap(self, live: Sequence[tuple[str, int]]) -> int:
+        """Remove what this instance made for other than the live attempts; see SandboxHost."""
+        return reap(
+            set(live),
+            engine=self._engine,
+            volumes=self._volumes,
+            instance_id=self._instance_id,
+        )
+
+    def release(self, task_id: str) -> None:
+        """Forget a task's worktree entry and volume; see SandboxHost."""
+        for name, owner in self._volumes.list_owners():
+            if owner.task_id == task_id:
+                self._volumes.remove(name, owner=owner)
+
+    def _open_volume(self, spec: SandboxSpec) -> AbstractContextManager[Volume]:
+        name = spec.task_id if spec.purpose == AGENT else f"{spec.task_id}.{spec.purpose}"
+        return self._volumes.open_volume(
+            name,
+            VolumeOwner(self._instance_id, spec.task_id, spec.attempt),
+            limits=spec.limits,
+            disk=spec.disk,
+        )
+
+    def _enter_container(
+        self, spec: SandboxSpec, volume: Volume, *, image: ImageFacts, stack: ExitStack
+    ) -> Container:
+        start = spec.start
+        base = self._repositories.base_repository(
+            start.repository_id, start.base_commit, start.history
+        )
+        place = ContainerPlace(
+            instance_id=self._instance_id,
+            uid=self._uid,
+            gid=self._gid,
+            files=str(volume.files),
+            base_repository=str(base),
+            image_volumes=image.volumes,
+            has_ipv6=_IPV6.is_dir(),
+        )
+        with self._starts:
+            return stack.enter_context(open_container(spec, place, engine=self._engine))
+
+
+def _refuse_missing_mounts(spec: SandboxSpec) -> None:
+    for mount in spec.mounts:
+        if not Path(mount.source).exists():
+            raise UnsupportedError(f"mount source {mount.source!r} does not exist on this host")

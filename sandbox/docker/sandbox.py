@@ -1,0 +1,101 @@
+"""A sandbox on Docker: one container, one workspace, one volume."""
+
+from __future__ import annotations
+
+from policies import DiskLimit
+from sandbox.command import CappedOutput, Command, CommandResult, Ending, StopSignal
+from sandbox.docker.container import Container
+from sandbox.docker.control_group import Counters
+from sandbox.docker.ending import EndingFacts, judge_ending
+from sandbox.docker.engine import Engine
+from sandbox.docker.exec import ExecEnded, run_exec
+from sandbox.docker.failures import ConflictError, NotThereError
+from sandbox.docker.start_failure import find_start_failure
+from sandbox.docker.volumes import Volume
+from sandbox.docker.workspaces import LiveWorkspace
+from sandbox.errors import SandboxLostError
+from sandbox.snapshot import Snapshot, SnapshotTaken
+from sandbox.vetting import vet_command
+
+
+class DockerSandbox:
+    """A running container with a live workspace; see Sandbox."""
+
+    def __init__(
+        self, *, container: Container, volume: Volume, workspace: LiveWorkspace, engine: Engine
+    ) -> None:
+        self._container = container
+        self._volume = volume
+        self._workspace = workspace
+        self._engine = engine
+
+    @property
+    def sandbox_id(self) -> str:
+        """The engine's id of the container."""
+        return self._container.container_id
+
+    def run(self, command: Command, *, stop: StopSignal | None = None) -> CommandResult:
+        """Run a command; return when it and every process it started are gone.
+
+        Raises:
+            CommandRefusedError: it could not be started as it stands; nothing was started.
+            SandboxLostError: the container died, or could not be proved clean afterwards.
+            EngineUnavailableError: the engine stopped answering.
+        """
+        vet_command(command)
+        before = self._container.group.read_counters()
+        try:
+            ended = run_exec(
+                command,
+                container_id=self._container.container_id,
+                engine=self._engine,
+                processes=self._container.processes,
+                stop=stop,
+            )
+        except (NotThereError, ConflictError) as error:
+            raise SandboxLostError(f"the container is gone: {error}") from error
+        after = self._container.group.read_counters()
+        failure = find_start_failure(ended, command)
+        if failure is None:
+            return self._judge(ended, before, after)
+        exit_code, said = failure
+        return CommandResult(
+            ending=Ending.EXITED,
+            exit_code=exit_code,
+            stdout=CappedOutput(),
+            stderr=said,
+            wall_seconds=ended.wall_seconds,
+            detail="the command did not start",
+        )
+
+    def take_snapshot(self) -> SnapshotTaken:
+        """Record the files as they are now; see Sandbox."""
+        return self._workspace.take_snapshot()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Put the files back to a snapshot; see Sandbox."""
+        self._workspace.restore(snapshot)
+
+    def _judge(self, ended: ExecEnded, before: Counters, after: Counters) -> CommandResult:
+        watched = self._volume.disk is DiskLimit.WATCHED
+        full = (watched or ended.exit_code != 0) and self._volume.is_full()
+        judged = judge_ending(
+            EndingFacts(
+                cause=ended.cause,
+                exit_code=ended.exit_code,
+                oom_kills=after.oom_kills - before.oom_kills,
+                pids_refused=after.pids_refused - before.pids_refused,
+                disk_full=full and not watched,
+                disk_over=full and watched,
+            )
+        )
+        return CommandResult(
+            ending=judged.ending,
+            exit_code=judged.exit_code,
+            stdout=ended.stdout,
+            stderr=ended.stderr,
+            wall_seconds=ended.wall_seconds,
+            cpu_seconds=max(0.0, after.cpu_seconds - before.cpu_seconds),
+            killed_processes=ended.killed_processes,
+            detail=judged.detail,
+        )

@@ -1,0 +1,269 @@
+"""The volume of one task: workspace, home and tmp in one place with one limit.
+
+As root it is a file system of its own in a sparse file: the kernel answers ENOSPC, set-user-id
+bits and devices mean nothing, and the end is one umount, whatever the agent left in it. Without
+root (`disk: watched`) it is a directory whose use is added up after each command.
+
+    work/<name>/owner       instance and attempt, for the reaper
+    work/<name>/image       the sparse file; not there when watched
+    work/<name>/files/      workspace, home, tmp
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import secrets
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from policies import DiskLimit, Limits
+from sandbox.errors import DiskFullError, EngineError, UnsupportedError
+from sandbox.git.removal import remove_entry
+
+PARTS = ("workspace", "home", "tmp")
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
+_MIB = 1024 * 1024
+_INODE_BYTES = 256  # mke2fs.conf(5): default of ext4
+_FIXED_MIB = 8  # superblock, group descriptors and bitmaps
+_FULL_BYTES = 64 * 1024  # ext4 refuses writes while a few reserved blocks still show as free
+_TOOL_SECONDS = 60.0
+_BLOCK_BYTES = 512  # stat(2): st_blocks
+_OWNER_FILE = "owner"
+_TRASH = ".trash-"
+_TOKEN_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeOwner:
+    """Whose a volume is."""
+
+    instance_id: str
+    task_id: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A volume in use."""
+
+    files: Path
+    """Holds workspace, home and tmp, each owned by the container's user."""
+    disk: DiskLimit
+    limits: Limits
+
+    def is_full(self) -> bool:
+        """Tell whether no byte or no inode is left of what the limits allow."""
+        if self.disk is DiskLimit.WATCHED:
+            used_bytes, used_inodes = _add_up(self.files)
+            return used_bytes > self.limits.disk_mib * _MIB or used_inodes > self.limits.inodes
+        room = os.statvfs(self.files)
+        return room.f_bavail * room.f_frsize < _FULL_BYTES or room.f_favail == 0
+
+
+class VolumeStore:
+    """All volumes of one home."""
+
+    def __init__(self, work: Path, *, uid: int, gid: int) -> None:
+        self._work = work
+        self._uid = uid
+        self._gid = gid
+
+    def check(self, disk: DiskLimit) -> None:
+        """Say whether a limit of that kind can be held here.
+
+        Raises:
+            UnsupportedError: it cannot.
+        """
+        if disk is DiskLimit.HARD and os.geteuid() != 0:
+            raise UnsupportedError(
+                "a hard disk limit needs root on this host (a loop-mounted file system); "
+                "`disk: watched` in the policy samples the use instead"
+            )
+
+    @contextmanager
+    def open_volume(
+        self, name: str, owner: VolumeOwner, *, limits: Limits, disk: DiskLimit
+    ) -> Iterator[Volume]:
+        """Make an empty volume; remove it at the end. One left by a dead process is replaced.
+
+        Raises:
+            UnsupportedError: the limit cannot be held here.
+            DiskFullError: the host has no room for it.
+            EngineError: it cannot be made.
+        """
+        self.check(disk)
+        directory = self._directory(name)
+        self.remove(name)
+        try:
+            yield self._make(directory, owner, limits=limits, disk=disk)
+        finally:
+            self.remove(name, owner=owner)
+
+    def list_owners(self) -> tuple[tuple[str, VolumeOwner], ...]:
+        """Return the name and owner of each volume."""
+        if not self._work.is_dir():
+            return ()
+        names = sorted(entry.name for entry in self._work.iterdir() if _NAME.fullmatch(entry.name))
+        owners = [(name, _read_owner(self._work / name)) for name in names]
+        return tuple((name, owner) for name, owner in owners if owner is not None)
+
+    def remove(self, name: str, *, owner: VolumeOwner | None = None) -> bool:
+        """Unmount and delete a volume; return False if there was none.
+
+        Args:
+            owner: touch it only while it is this one's; a new attempt may have taken the name.
+
+        Raises:
+            EngineError: it cannot be deleted.
+        """
+        directory = self._directory(name)
+        with self._locked():
+            if not directory.exists() or owner not in (None, _read_owner(directory)):
+                return False
+            for point in _list_mounts_below(directory):
+                _unmount(point)
+            trash = self._work / f"{_TRASH}{secrets.token_hex(_TOKEN_BYTES)}"
+            directory.rename(trash)  # so that nobody waits for the deletion
+        _delete(trash)
+        return True
+
+    def empty_trash(self) -> None:
+        """Delete what a killed process had begun to delete.
+
+        Raises:
+            EngineError: it cannot be deleted.
+        """
+        for trash in self._work.glob(f"{_TRASH}*"):
+            _delete(trash)
+
+    def _directory(self, name: str) -> Path:
+        if not _NAME.fullmatch(name):
+            raise UnsupportedError(f"{name!r} cannot name a volume")
+        return self._work / name
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Let one process at a time make or remove: names and loop devices are shared."""
+        self._work.mkdir(parents=True, exist_ok=True)
+        with (self._work / ".lock").open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _make(
+        self, directory: Path, owner: VolumeOwner, *, limits: Limits, disk: DiskLimit
+    ) -> Volume:
+        files = directory / "files"
+        try:
+            with self._locked():
+                directory.mkdir()
+                # The owner comes first: what a crash leaves is found by the reaper.
+                _write_owner(directory, owner)
+                files.mkdir()
+                if disk is DiskLimit.HARD:
+                    _mount_image(directory / "image", files, limits)
+            for part in PARTS:
+                self._make_part(files / part)
+        except OSError as error:
+            raise DiskFullError(f"no volume can be made in {str(directory)!r}: {error}") from error
+        return Volume(files=files, disk=disk, limits=limits)
+
+    def _make_part(self, part: Path) -> None:
+        part.mkdir(mode=0o755)
+        if os.geteuid() == 0:
+            os.chown(part, self._uid, self._gid)
+
+
+def _mount_image(image: Path, point: Path, limits: Limits) -> None:
+    # The tables for the inodes come on top, so that what is promised is there for data.
+    tables_mib = limits.inodes * _INODE_BYTES // _MIB + _FIXED_MIB
+    with image.open("xb") as file:
+        os.truncate(file.fileno(), (limits.disk_mib + tables_mib) * _MIB)
+    # No journal: after a crash the volume is made anew from the snapshot, never repaired.
+    _run_tool(
+        *("mkfs.ext4", "-q", "-F", "-m", "0", "-O", "^has_journal", "-N", str(limits.inodes)),
+        *("-E", "lazy_itable_init=1,nodiscard", "-I", str(_INODE_BYTES), str(image)),
+    )
+    _run_tool("mount", "-o", "loop,nosuid,nodev,noatime", str(image), str(point))
+
+
+def _unmount(point: str) -> None:
+    if _try_tool("umount", point):
+        return
+    # Something holds it: detach it now, the kernel ends it with the last user.
+    _run_tool("umount", "--lazy", point)
+
+
+def _list_mounts_below(directory: Path) -> tuple[str, ...]:
+    """Return mount points at or below a directory, deepest first, also of a killed process."""
+    prefix = str(directory)
+    text = Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape")
+    points = [_unescape(line.split(" ")[4]) for line in text.splitlines()]
+    below = [point for point in points if point == prefix or point.startswith(f"{prefix}/")]
+    return tuple(sorted(below, key=len, reverse=True))
+
+
+def _unescape(text: str) -> str:
+    # proc(5): space, tab, newline and backslash appear as octal escapes
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), text)
+
+
+def _delete(directory: Path) -> None:
+    parent = os.open(directory.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        remove_entry(parent, os.fsencode(directory.name))
+    except OSError as error:
+        raise EngineError(f"volume {str(directory)!r} cannot be deleted: {error}") from error
+    finally:
+        os.close(parent)
+
+
+def _add_up(files: Path) -> tuple[int, int]:
+    """Return allocated bytes and entries below a directory; follows no link."""
+    used_bytes = used_inodes = 0
+    for _root, directories, names, fd in os.fwalk(files, onerror=None):
+        for name in (*directories, *names):
+            with suppress(OSError):
+                used_bytes += os.stat(name, dir_fd=fd, follow_symlinks=False).st_blocks
+                used_inodes += 1
+    return used_bytes * _BLOCK_BYTES, used_inodes
+
+
+def _write_owner(directory: Path, owner: VolumeOwner) -> None:
+    text = f"{owner.instance_id}\n{owner.task_id}\n{owner.attempt}\n"
+    (directory / _OWNER_FILE).write_text(text, "utf-8")
+
+
+def _read_owner(directory: Path) -> VolumeOwner | None:
+    try:
+        lines = (directory / _OWNER_FILE).read_text("utf-8").splitlines()
+        instance_id, task_id, attempt = lines
+        return VolumeOwner(instance_id, task_id, int(attempt))
+    except (OSError, ValueError):
+        return None
+
+
+def _run_tool(*argv: str) -> None:
+    try:
+        subprocess.run(argv, check=True, capture_output=True, timeout=_TOOL_SECONDS)
+    except FileNotFoundError as error:
+        raise UnsupportedError(f"{argv[0]} is not installed on this host") from error
+    except subprocess.TimeoutExpired as error:
+        raise EngineError(f"{argv[0]} does not end") from error
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.decode("utf-8", "replace").strip()
+        kind = DiskFullError if "No space left" in said else EngineError
+        raise kind(f"{argv[0]} failed: {said}") from error
+
+
+def _try_tool(*argv: str) -> bool:
+    try:
+        _run_tool(*argv)
+    except EngineError:
+        return False
+    return True
