@@ -96,7 +96,7 @@ def derive_calls(
         yield Call("shell", {"command": f"rm -- {shlex.quote(name)}"})
         return
     new = after.data.decode()
-    edits = derive_edits(before.data.decode(), new) if before else ()
+    edits = derive_edits(before.data.decode(), new) if before and before.data else ()
     if not edits or sum(len(old) + len(text) for old, text in edits) > len(new):
         yield Call("write_file", {"path": name, "content": new})
         return
@@ -105,20 +105,20 @@ def derive_calls(
 
 
 def derive_edits(before: str, after: str) -> tuple[tuple[str, str], ...]:
-    """Return (old, new) pairs that, applied in order, turn `before` into `after`.
+    """Return (old, new) pairs that, applied in order, turn a text that is not empty into another.
 
     Each `old` occurs exactly once in the text as it is when its turn comes.
     """
     current, target = before.splitlines(keepends=True), after.splitlines(keepends=True)
     edits: list[tuple[str, str]] = []
-    for start, end, first, last in _hunks(current, target):
+    for start, end, first, last in _hunks(tuple(current), target):
         # everything above is already as in `after`: the hunk now starts where it will end up
         length, text = end - start, "".join(current)
         for context in range(1, len(current) + 1):
             top = max(0, first - context)
             above, below = current[top:first], current[first + length : first + length + context]
             old = "".join([*above, *current[first : first + length], *below])
-            if text.count(old) == 1:
+            if text.find(old) == text.rfind(old):  # count() misses overlapping ones
                 break
         edits.append((old, "".join([*above, *target[first:last], *below])))
         current[first : first + length] = target[first:last]

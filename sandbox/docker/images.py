@@ -20,6 +20,9 @@ Progress = Callable[[str], None]
 FetchWheels = Callable[[Path, Path], None]
 """Downloads the wheels of a requirements file (first) into a folder (second)."""
 
+BUILD_PREFIX = "build:"
+"""Before the folder of an image that a user builds."""
+
 _DIGITS = 12  # 48 bits: no collision among a person's images
 _MEMORY_BYTES = 32 * 1024 * 1024  # a larger context goes through a file
 
@@ -33,7 +36,7 @@ class ImageStatus:
     """One image and whether this engine has it."""
 
     name: str
-    """Built-in name, or the name of the folder it is built from."""
+    """Built-in name, or `build:DIR`."""
     tag: str
     """`forkyard/NAME:HASH`."""
     image_id: str
@@ -45,12 +48,23 @@ class ImageStatus:
         return bool(self.image_id)
 
 
+@dataclass(frozen=True, slots=True)
+class _Recipe:
+    context: BuildContext
+    tag: str
+    requirements: Path | None = None
+    """Fetched as wheels where it exists; None: nothing is fetched."""
+
+
 class ImageBuilder:
     """Names, finds and builds images.
 
     Each folder of `images_dir` with a Dockerfile is a built-in image. A `requirements.txt` in one
     (exact versions with hashes) is fetched as wheels by this host's pip, which knows its index,
     and sent along below `wheels/`: no build needs a Python index inside a container.
+
+    A reference is the name of a built-in image, `build:DIR` for a user's folder, or the name or
+    id of any local image.
     """
 
     def __init__(
@@ -69,26 +83,21 @@ class ImageBuilder:
         folders = sorted(path.parent for path in self._images_dir.glob("*/Dockerfile"))
         return tuple(self._status(folder.name, self.tag_of(folder.name)) for folder in folders)
 
-    def tag_of(self, name: str) -> str:
-        """Return the tag of a built-in image, or any other reference as it is."""
-        folder = self._images_dir / name
-        if not _is_plain(name) or not (folder / "Dockerfile").is_file():
-            return name
-        return self._folder_tag(name, BuildContext.of_folder(folder), self._recipe())
-
-    def folder_tag(self, folder: Path) -> str:
-        """Return the tag that a user's folder (`{build: DIR}`) is built under.
+    def tag_of(self, reference: str) -> str:
+        """Return the tag that names the reference's inputs; a local image's reference as it is.
 
         Raises:
-            SourceError: the folder holds no Dockerfile, or something that cannot be sent.
+            SourceError: a user's folder holds no Dockerfile, or something that cannot be sent.
         """
-        return self._folder_tag("build", BuildContext.of_folder(folder))
+        recipe = self._find_recipe(reference)
+        return reference if recipe is None else recipe.tag
 
     def resolve(self, reference: str) -> str:
-        """Return the image id of a built-in name or a local reference. Nothing is pulled.
+        """Return the id (`sha256:…`) of the image that a reference names. Nothing is pulled.
 
         Raises:
             ImageMissingError: the engine does not have it.
+            SourceError: a user's folder holds no Dockerfile, or something that cannot be sent.
             EngineError: the engine does not answer or fails.
         """
         tag = self.tag_of(reference)
@@ -97,62 +106,61 @@ class ImageBuilder:
             raise ImageMissingError(reference if tag == reference else f"{reference} ({tag})")
         return image_id
 
-    def build(self, name: str, *, progress: Progress = _silent) -> ImageStatus:
-        """Build a built-in image unless the engine has it.
+    def build(self, reference: str, *, progress: Progress = _silent) -> ImageStatus:
+        """Build a built-in image or a user's folder, unless the engine has it.
 
         Raises:
-            ImageMissingError: there is no such built-in image, or its base is not there.
+            ImageMissingError: there is no such built-in image, or an image that it builds on is
+                not there; nothing is pulled.
+            SourceError: a user's folder holds no Dockerfile, or something that cannot be sent.
             EngineError: a step failed.
         """
-        tag = self.tag_of(name)
-        if tag == name:
-            raise ImageMissingError(name)
-        return self._build(self._images_dir / name, tag, progress=progress, wheels=True)
+        recipe = self._find_recipe(reference)
+        if recipe is None:
+            raise ImageMissingError(reference, remedy="it is no image of ours to build")
+        if self._engine.find_image(recipe.tag) is None:
+            self._check_bases(recipe)
+            self._send(recipe, progress=progress)
+        return self._status(reference, recipe.tag)
 
-    def build_folder(self, folder: Path, *, progress: Progress = _silent) -> ImageStatus:
-        """Build a user's folder unless the engine has an image of the same files.
-
-        Raises:
-            SourceError: the folder holds no Dockerfile, or something that cannot be sent.
-            ImageMissingError: an image that it builds on is not there; nothing is pulled.
-            EngineError: a step failed.
-        """
-        return self._build(folder, self.folder_tag(folder), progress=progress, wheels=False)
-
-    def _build(self, folder: Path, tag: str, *, progress: Progress, wheels: bool) -> ImageStatus:
-        status = self._status(folder.name, tag)
-        if status.present:
-            return status
+    def _find_recipe(self, reference: str) -> _Recipe | None:
+        if reference.startswith(BUILD_PREFIX):
+            context = BuildContext.of_folder(Path(reference.removeprefix(BUILD_PREFIX)))
+            return _Recipe(context, _make_tag("build", context.digest()))
+        folder = self._images_dir / reference
+        if not _is_plain(reference) or not (folder / "Dockerfile").is_file():
+            return None
         context = BuildContext.of_folder(folder)
-        for base in list_base_images(context.dockerfile()):
+        digest = context.digest(self._base_recipe())
+        return _Recipe(context, _make_tag(reference, digest), folder / "requirements.txt")
+
+    def _check_bases(self, recipe: _Recipe) -> None:
+        for base in list_base_images(recipe.context.dockerfile()):
             if self._engine.find_image(base) is None:
                 raise ImageMissingError(base, remedy=self._remedy(base))
-        with tempfile.TemporaryDirectory(prefix="forkyard-wheels-") as fetched:
-            if wheels and (folder / "requirements.txt").is_file():
-                self._fetch_wheels(folder / "requirements.txt", Path(fetched))
-            self._send(context, tag, progress=progress, wheels=Path(fetched))
-        return self._status(folder.name, tag)
 
-    def _send(self, context: BuildContext, tag: str, *, progress: Progress, wheels: Path) -> None:
-        with tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES) as archive:
-            context.write_tar(archive, wheels=wheels)
+    def _send(self, recipe: _Recipe, *, progress: Progress) -> None:
+        with (
+            tempfile.TemporaryDirectory(prefix="forkyard-wheels-") as wheels,
+            tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES) as archive,
+        ):
+            if recipe.requirements is not None and recipe.requirements.is_file():
+                self._fetch_wheels(recipe.requirements, Path(wheels))
+            recipe.context.write_tar(archive, wheels=Path(wheels))
             archive.seek(0)
             # no forkyard.instance: a container inherits its image's labels and would be reaped
-            labels = {"forkyard.image": tag}
-            for line in self._engine.build_image(archive, reference=tag, labels=labels):
+            labels = {"forkyard.image": recipe.tag}
+            for line in self._engine.build_image(archive, reference=recipe.tag, labels=labels):
                 progress(line)
 
     def _status(self, name: str, tag: str) -> ImageStatus:
         return ImageStatus(name=name, tag=tag, image_id=self._engine.find_image(tag) or "")
 
-    def _folder_tag(self, name: str, context: BuildContext, *extra: bytes) -> str:
-        return f"forkyard/{name}:{context.digest(*extra)[:_DIGITS]}"
-
-    def _recipe(self) -> bytes:
+    def _base_recipe(self) -> bytes:
         return (self._images_dir / "base" / "recipe.toml").read_bytes()
 
     def _remedy(self, base: str) -> str:
-        if base == tomllib.loads(self._recipe().decode())["tag"]:
+        if base == tomllib.loads(self._base_recipe().decode())["tag"]:
             return "run `script/setup`, which makes it"
         return "`docker pull` or build it first"
 
@@ -176,6 +184,10 @@ def download_wheels(requirements: Path, folder: Path) -> None:
     )
     if done.returncode:
         raise EngineError(f"fetching the packages of {requirements}: {done.stderr.strip()}")
+
+
+def _make_tag(name: str, digest: str) -> str:
+    return f"forkyard/{name}:{digest[:_DIGITS]}"
 
 
 def _is_plain(name: str) -> bool:
