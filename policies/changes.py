@@ -85,5 +85,8 @@ class Changes:
 
 
 def show_path(path: bytes) -> str:
-    r"""Return a name for JSON and for people; bytes that are not UTF-8 appear as `\xNN`."""
-    return path.decode("utf-8", "backslashreplace").replace("\0", "\\x00")
+    r"""Return a name for JSON and for people; bytes that are not UTF-8 appear as `\xNN`.
+
+    A backslash of the name is doubled: no two names are shown, or hashed, alike.
+    """
+    return path.replace(b"\\", rb"\\").decode("utf-8", "backslashreplace").replace("\0", "\\x00")

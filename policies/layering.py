@@ -20,7 +20,7 @@ def merge_layers(layers: Sequence[Layer], *, mount_roots: Sequence[str], name: s
     Args:
         layers: at least the ceiling.
         mount_roots: host folders that the operator lets policies mount.
-        name: the policy's name where no layer gives one.
+        name: the policy's name where the last layer gives none.
 
     Raises:
         PolicyFileError: a tool is unknown, a mount lies elsewhere, or two rules share an id.

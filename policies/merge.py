@@ -33,10 +33,9 @@ STRICTEST_FIRST_VERDICT = tuple(sorted(Verdict, key=lambda verdict: -SEVERITY[ve
 
 
 def merge_documents(documents: Sequence[Document]) -> Document:
-    """Merge layers, outermost first; the last one that has a name gives the name."""
-    names = _written(document.name for document in documents)
+    """Merge layers, outermost first and at least one; the name is the last one's."""
     return Document(
-        name=names[-1] if names else None,
+        name=documents[-1].name,
         tools=_intersect(document.tools for document in documents),
         sandbox=_merge_sandboxes(_written(document.sandbox for document in documents)),
         commands=_unite_commands(documents),

@@ -93,10 +93,12 @@ class _Judgement:
         winner = max(matched, key=lambda rule: SEVERITY[rule.then], default=None)
         beaten = winner is not None and SEVERITY[default] > SEVERITY[winner.then]
         if winner is None or (beaten and self._unmatched.count):
+            # what is allowed needs no list of everything
+            places = () if default is Verdict.ALLOW else self._unmatched.tell()
             return Decision(
                 verdict=default,
                 rule="default",
-                reasons=("no rule matches", *self._unmatched.tell()),
+                reasons=("no rule matches", *places),
                 also_matched=self.list_matched(),
             )
         because = (winner.because,) if winner.because else ()

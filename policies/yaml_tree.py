@@ -79,6 +79,10 @@ def _compose(text: str, *, file: str) -> yaml.Node:
     return node
 
 
+def _is_text(value: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in value)
+
+
 class _Reader:
     """Turns composed nodes into plain values, noting the line of each field."""
 
@@ -122,11 +126,15 @@ class _Reader:
             if not isinstance(key, yaml.ScalarNode):
                 raise self._fail(path, "has a key that is not text")
             self._check_tag(key, "str", path)
+            if not _is_text(key.value):
+                raise self._fail(path, "has a key that is not text")
             yield key, value
 
     def _read_scalar(self, node: yaml.Node, path: FieldPath) -> Plain:
         self._check_tag(node, "str", path)
         text = str(node.value)
+        if not _is_text(text):
+            raise self._fail(path, "holds half of a surrogate pair, which is not text")
         if not isinstance(node, yaml.ScalarNode) or node.style is not None:
             return text
         if text in _NOTHING:
