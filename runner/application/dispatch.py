@@ -67,7 +67,7 @@ class Dispatcher:
         self._on_activity = on_activity
         self._on_ended = on_ended
         self._cache = VerifyCache()
-        self._active: dict[Future[Run | None], tuple[Task, Limits]] = {}
+        self._active: dict[Future[None], tuple[Task, Limits]] = {}
         self._batches: dict[BatchId, Batch] = {}
         self._reaped_at = services.clock.monotonic()
 
@@ -139,7 +139,7 @@ class Dispatcher:
             return True
         if not self._may_start(task, limits):
             return False
-        future = pool.submit(_work_guarded, run_id, self._services, desk)
+        future = pool.submit(self._work, task, run_id, desk)
         self._active[future] = (task, limits)
         return True
 
@@ -150,27 +150,37 @@ class Dispatcher:
             return False
         return self._capacity.try_take(limits)
 
-    def _collect(self, stop: threading.Event) -> None:
-        """Take in the runs that have ended; wait a moment for one."""
-        done, _ = wait(self._active, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
-        if not self._active:
-            stop.wait(LOOK_SECONDS)
-        for future in done:
-            task, limits = self._active.pop(future)
-            self._capacity.give_back(limits)
-            run = future.result()
-            if run is not None:
+    def _work(self, task: Task, run_id: RunId, desk: Desk) -> None:
+        """Work on a run in a thread of the pool.
+
+        A bug of ours harms this task alone: its run is due again, and after some starts poisoned.
+        """
+        try:
+            run = work_run(run_id, self._services, desk)
+            if run is not None and run.state.terminal:
                 self._after(task, run)
+        except StoreError:
+            raise
+        except Exception:
+            log.exception("run.crashed", task_id=task.task_id, run_id=run_id)
 
     def _after(self, task: Task, run: Run) -> None:
-        if not run.state.terminal:
+        if not self._wants_retry(task, run):
+            self._on_ended(task)
             return
-        if self._wants_retry(task, run):
-            with self._services.store.write() as writer:
-                writer.add_run(make_run(task, self._services, number=run.number + 1))
-            log.warning("task.retried", task_id=task.task_id, outcome=run.outcome)
-            return
-        self._on_ended(task)
+        with self._services.store.write() as writer:
+            writer.add_run(make_run(task, self._services, number=run.number + 1))
+        log.warning("task.retried", task_id=task.task_id, outcome=run.outcome)
+
+    def _collect(self, stop: threading.Event) -> None:
+        """Take in the runs that have ended; wait a moment for one."""
+        if not self._active:
+            stop.wait(LOOK_SECONDS)
+        done, _ = wait(self._active, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
+        for future in done:
+            _, limits = self._active.pop(future)
+            self._capacity.give_back(limits)
+            future.result()
 
     def _wants_retry(self, task: Task, run: Run) -> bool:
         allowed = self._batches[task.batch_id].spec.retries
@@ -185,14 +195,3 @@ class Dispatcher:
         removed = self._services.host.reap(lambda: list_live_attempts(self._services))
         if removed:
             log.warning("leftovers.removed", count=removed)
-
-
-def _work_guarded(run_id: RunId, services: Services, desk: Desk) -> Run | None:
-    """Work on a run; a bug of ours harms this task alone, and after some starts poisons it."""
-    try:
-        return work_run(run_id, services, desk)
-    except StoreError:
-        raise
-    except Exception:
-        log.exception("run.crashed", run_id=run_id)
-        return None

@@ -40,6 +40,7 @@ class LeaseKeeper:
         self._services = services
         self._held: dict[RunId, _Held] = {}
         self._lock = threading.Lock()
+        self._stopping: StopReason | None = None
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="lease-keeper", daemon=True)
 
@@ -61,11 +62,14 @@ class LeaseKeeper:
         now = self._services.clock.monotonic()
         with self._lock:
             self._held[lease.run_id] = _Held(task, lease, stop, now)
+            if self._stopping is not None:
+                stop.stop(self._stopping)
         return lambda: self._let_go(lease.run_id)
 
     def stop_all(self, reason: StopReason) -> None:
-        """Tell every run of this process to stop."""
+        """Tell every run of this process to stop, also those that are claimed from now on."""
         with self._lock:
+            self._stopping = reason
             held = list(self._held.values())
         for one in held:
             one.stop.stop(reason)
