@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from policies import CanonicalFormError, Json, canonical_json, digest_bytes
 from runner.domain.ids import CallId, EvidenceId, MessageId, RunId, SessionId, TaskId
@@ -232,6 +232,21 @@ Payload = Annotated[
 _PAYLOADS: TypeAdapter[Payload] = TypeAdapter(Payload)
 
 
+class _Line(BaseModel):
+    """What stands around a payload; nothing is converted, nothing else may stand there."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    version: Literal[1] = Field(alias="schema")
+    seq: int
+    kind: str
+    at: str
+    message_id: str = ""
+    payload: dict[str, object]
+    prev: str
+    hash: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewItem:
     """An item before it has a place in a rollout."""
@@ -308,11 +323,16 @@ def parse_line(line: bytes, *, session_id: SessionId, seq: int) -> RolloutItem:
         problem = _find_problem(raw, line=line, seq=seq)
         if problem:
             raise DamagedRolloutError(session_id, seq, problem)
+        payload = _PAYLOADS.validate_python(raw["payload"])
+        if payload.kind != raw["kind"]:
+            raise DamagedRolloutError(
+                session_id, seq, f"kind {raw['kind']!r} is not its payload's"
+            )
         return RolloutItem(
             seq=seq,
             at=parse_instant(raw["at"]),
             message_id=raw.get("message_id"),
-            payload=_PAYLOADS.validate_python(raw["payload"]),
+            payload=payload,
             prev=raw["prev"],
             hash=raw["hash"],
             line=line,
@@ -322,10 +342,15 @@ def parse_line(line: bytes, *, session_id: SessionId, seq: int) -> RolloutItem:
 
 
 def _find_problem(raw: dict[str, Json], *, line: bytes, seq: int) -> str:
-    """Return what is wrong with a decoded line, or nothing."""
+    """Return what is wrong with a decoded line, or nothing.
+
+    Raises:
+        ValueError, LookupError, TypeError: it has another form.
+    """
     schema = raw["schema"]
     if isinstance(schema, int) and schema > SCHEMA:
         return f"schema {schema} is newer than ours"
+    _Line.model_validate(raw)
     if raw["seq"] != seq:
         return f"seq {raw['seq']!r} stands where {seq} belongs"
     if canonical_json(raw) != line:

@@ -23,6 +23,11 @@ _CURRENT = (
     .where(leases.c.run_id == bindparam("run"))
     .with_for_update()
 )
+_TOKEN = (
+    select(leases.c.token)
+    .where(leases.c.run_id == bindparam("run"), leases.c.holder.is_not(None))
+    .with_for_update()
+)
 _LIVE_RUN = (
     select(runs.c.run_id)
     .where(runs.c.run_id == bindparam("run"), runs.c.state.in_(LIVE_STATES))
@@ -47,8 +52,8 @@ class LeaseTable:
         Raises:
             StaleLeaseError: it was given back, ended, or passed to someone else.
         """
-        row = self._connection.execute(_CURRENT, {"run": lease.run_id}).one_or_none()
-        if row is None or row.token != lease.token or row.holder is None:
+        token = self._connection.execute(_TOKEN, {"run": lease.run_id}).scalar_one_or_none()
+        if token != lease.token:
             raise StaleLeaseError(lease.run_id)
 
     def claim(self, run_id: RunId, *, holder: str, now: datetime, seconds: float) -> Lease | None:

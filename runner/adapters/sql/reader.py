@@ -54,7 +54,8 @@ _HEAD = (
     .limit(1)
 )
 _ITEMS = (
-    select(items)
+    # not `at`: it is there to be searched by, and a damaged one could not even be fetched
+    select(*(column for column in items.c if column is not items.c.at))
     .where(items.c.session_id == bindparam("session"), items.c.seq > bindparam("after"))
     .order_by(items.c.seq)
 )

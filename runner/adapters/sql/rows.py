@@ -185,11 +185,16 @@ def row_to_item(row: Row) -> RolloutItem:
     """Return the rollout item of a row.
 
     Raises:
-        DamagedRolloutError: the line is not what was written, or the columns contradict it.
+        DamagedRolloutError: the line is not what was written, or a column contradicts it.
     """
-    item = parse_line(row["line"], session_id=row["session_id"], seq=row["seq"])
-    if item_to_row(item, row["session_id"]) != dict(row):
-        raise DamagedRolloutError(row["session_id"], item.seq, "its columns contradict its line")
+    session_id, seq, line = row["session_id"], row["seq"], row["line"]
+    if not isinstance(line, bytes):  # SQLite keeps any type in any column
+        raise DamagedRolloutError(session_id, seq, "its line is not bytes")
+    item = parse_line(line, session_id=session_id, seq=seq)
+    expected = item_to_row(item, session_id)
+    for name in row:
+        if row[name] != expected[name]:
+            raise DamagedRolloutError(session_id, seq, f"its column {name} contradicts its line")
     return item
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import ColumnElement, Insert, Table, bindparam, exists, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
@@ -48,6 +49,13 @@ _KEPT_OF_AN_EXECUTION = ("session_id", "run_id", "call_id", "arguments_digest")
 _ADD_ITEM = insert(items)
 _LOCK_SESSION = (
     select(tasks.c.session_id).where(tasks.c.session_id == bindparam("session")).with_for_update()
+)
+_SAVE_RUN = update(runs).where(
+    runs.c.run_id == bindparam("saved_run"), runs.c.state == bindparam("expected_state")
+)
+_SAVE_EXECUTION = update(executions).where(
+    *(executions.c[name] == bindparam(f"saved_{name}") for name in _KEPT_OF_AN_EXECUTION),
+    executions.c.state == bindparam("expected_state"),
 )
 
 
@@ -104,9 +112,9 @@ class SqlWriter(SqlReader):
         require_run_step(run.run_id, expected, run.state)
         row = run_to_row(clean_run(run))
         done = self._connection.execute(
-            update(runs)
-            .where(runs.c.run_id == run.run_id, runs.c.state == expected.value)
-            .values(_without(row, _KEPT_OF_A_RUN))
+            _SAVE_RUN,
+            _without(row, _KEPT_OF_A_RUN)
+            | {"saved_run": run.run_id, "expected_state": expected.value},
         )
         if done.rowcount == 0:
             found = self.get_run(run.run_id).state
@@ -182,10 +190,10 @@ class SqlWriter(SqlReader):
         require_execution_step(execution.call_id, expected, execution.state)
         row = execution_to_row(execution)
         done = self._connection.execute(
-            update(executions)
-            .where(*(executions.c[name] == row[name] for name in _KEPT_OF_AN_EXECUTION))
-            .where(executions.c.state == expected.value)
-            .values(_without(row, _KEPT_OF_AN_EXECUTION))
+            _SAVE_EXECUTION,
+            _without(row, _KEPT_OF_AN_EXECUTION)
+            | {f"saved_{name}": row[name] for name in _KEPT_OF_AN_EXECUTION}
+            | {"expected_state": expected.value},
         )
         if done.rowcount == 0:
             raise self._why_unsaved(execution, expected)
@@ -227,5 +235,5 @@ def _insert_unless_there(table: Table, dialect: str) -> Insert:
     return sqlite.insert(table).on_conflict_do_nothing()
 
 
-def _without(row: Row, names: Sequence[str]) -> Row:
+def _without(row: Row, names: Sequence[str]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in names}
