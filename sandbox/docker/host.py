@@ -10,6 +10,7 @@ from pathlib import Path
 from policies import Changes
 from sandbox.docker.container import Container, open_container
 from sandbox.docker.engine import Engine, ImageFacts
+from sandbox.docker.images import ImageBuilder
 from sandbox.docker.reaper import reap
 from sandbox.docker.sandbox import DockerSandbox
 from sandbox.docker.specification import ContainerPlace, refuse_unenforced
@@ -38,6 +39,7 @@ class DockerSandboxHost:
         home: Path,
         instance_id: str,
         owner: tuple[int, int],
+        images: ImageBuilder | None = None,
         starts_parallel: int = 3,
     ) -> None:
         """Put the parts together; nothing is made yet.
@@ -49,18 +51,22 @@ class DockerSandboxHost:
             home: `$FORKYARD_HOME`; volumes are below its `work`.
             instance_id: whose containers and volumes these are, on every label.
             owner: uid and gid inside (DESIGN.md §4, "Who runs inside").
+            images: knows built-in names; without it, local references alone are resolved.
             starts_parallel: more starts at once only make each slower (measured: bench).
         """
         self._engine = engine
         self._workspaces = workspaces
         self._repositories = repositories
+        self._images = images
         self._instance_id = instance_id
         self._uid, self._gid = owner
         self._volumes = VolumeStore(home / "work", uid=self._uid, gid=self._gid)
         self._starts = threading.BoundedSemaphore(starts_parallel)
 
     def resolve_image(self, reference: str) -> str:
-        """Return the image id of a local reference; see SandboxHost."""
+        """Return the image id of a built-in name or a local reference; see SandboxHost."""
+        if self._images is not None:
+            return self._images.resolve(reference)
         return self._engine.image_facts(reference).image_id
 
     def import_source(self, source: Source) -> ImportedSource:
