@@ -51,6 +51,16 @@ def describe_task(task_id: TaskId, services: Services) -> TaskReport:
     )
 
 
+def describe_row(task_id: TaskId, services: Services) -> TaskReport:
+    """Return a task's report without its files and snapshots.
+
+    Raises:
+        NotFoundError: there is no such task.
+    """
+    with services.store.read() as view:
+        return _describe_row(view, view.get_task(task_id), services, snapshots=False)
+
+
 def list_task_reports(
     services: Services, batch_id: BatchId | None = None, *, snapshots: bool = False
 ) -> list[TaskReport]:

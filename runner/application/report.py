@@ -52,7 +52,7 @@ class TaskFiles:
         """Count the changes of a kind that are part of the patch."""
         return sum(1 for one in self.changes.items if one.kind is kind and not one.ignored)
 
-    def counts_to_json(self) -> Json:
+    def counts_to_json(self) -> dict[str, Json]:
         """Return added, modified (also in mode alone) and deleted paths of the patch."""
         return {
             "added": self.count(ChangeKind.ADDED),

@@ -10,6 +10,10 @@ from runner.domain.budget import Budget
 from runner.domain.outcome import Outcome
 
 
+BUILD_PREFIX = "build:"
+"""`TaskSpec.image` of an image built from a folder: the prefix and the folder's absolute path."""
+
+
 class Strict(BaseModel):
     """A frozen value that refuses unknown fields."""
 

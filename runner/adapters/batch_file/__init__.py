@@ -3,10 +3,8 @@
 from runner.adapters.batch_file.load import load_batch_file, load_batch_text
 from runner.adapters.batch_file.policy_source import FilePolicies, PolicySource
 from runner.adapters.batch_file.schema import make_batch_schema
-from runner.adapters.batch_file.tasks import BUILD_PREFIX
 
 __all__ = [
-    "BUILD_PREFIX",
     "FilePolicies",
     "PolicySource",
     "load_batch_file",

@@ -24,6 +24,7 @@ from runner.adapters.batch_file.policy_source import PolicySource
 from runner.adapters.batch_file.scripts import ScriptReader
 from runner.domain.outcome import Outcome
 from runner.domain.task import (
+    BUILD_PREFIX,
     AgentKind,
     AgentSpec,
     BudgetSpec,
@@ -33,9 +34,6 @@ from runner.domain.task import (
     VerifySpec,
 )
 from runner.errors import BatchFileError
-
-BUILD_PREFIX = "build:"
-"""`TaskSpec.image` of an image built from a folder: the prefix and the folder's absolute path."""
 
 _GIVE = "missing; give it here or under defaults"
 

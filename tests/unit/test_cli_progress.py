@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from runner.adapters.fixed_clock import FixedClock
+from runner.application.report import BatchReport, TaskReport, measure_clocks
+from runner.domain.ids import BatchId, RunId, SessionId, TaskId
+from runner.domain.outcome import Outcome, RunState
+from runner.domain.records import Batch, Run, Task
+from runner.domain.task import AgentKind, AgentSpec, BatchSpec, RepositorySpec, TaskSpec
+from runner.entrypoints.answers import BatchEnded, BatchStanding, DemoEnded, TaskListing, TaskShown
+from runner.entrypoints.exit_codes import ExitCode
+from runner.entrypoints.progress import LiveTable, PlainLines, make_progress, make_table
+from runner.entrypoints.render import render_answer
+
+AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
+
+
+def make_task(name: str) -> Task:
+    spec = TaskSpec(
+        name=name,
+        goal="Make it pass.",
+        repo=RepositorySpec(kind="path", location="/code"),
+        image="python",
+        policy="{}",
+        agent=AgentSpec(kind=AgentKind.SCRIPTED),
+    )
+    return Task(
+        task_id=TaskId(f"t{name}"),
+        batch_id=BatchId("b1"),
+        session_id=SessionId(f"s{name}"),
+        position=0,
+        spec=spec,
+        created_at=AT,
+    )
+
+
+def make_report(
+    name: str = "one", outcome: Outcome | None = Outcome.VERIFIED, *, reason: str = "it passed"
+) -> TaskReport:
+    task = make_task(name)
+    run = Run(
+        run_id=RunId("r1"),
+        batch_id=task.batch_id,
+        task_id=task.task_id,
+        session_id=task.session_id,
+        number=1,
+        state=outcome.state if outcome else RunState.RUNNING,
+        outcome=outcome,
+        reason=reason,
+        created_at=AT,
+        started_at=AT,
+    )
+    return TaskReport(task=task, runs=(run,), clocks=measure_clocks([run], now=AT))
+
+
+def make_batch(*tasks: TaskReport) -> BatchReport:
+    spec = BatchSpec(name="repairs", file="/b.yaml", tasks=tuple(one.task.spec for one in tasks))
+    batch = Batch(batch_id=BatchId("b1"), spec=spec, results_dir="/r/b1", created_at=AT)
+    return BatchReport(batch=batch, tasks=tasks)
+
+
+@pytest.fixture
+def stream() -> StringIO:
+    return StringIO()
+
+
+@pytest.fixture
+def lines(stream: StringIO) -> PlainLines:
+    return PlainLines(Console(file=stream, width=80), FixedClock(AT))
+
+
+def test_a_task_gets_one_line_for_each_change_of_its_state(
+    lines: PlainLines, stream: StringIO
+) -> None:
+    task = make_task("one")
+
+    for activity in ("preparing", "thinking", "shell", "thinking", "verifying", "verified"):
+        lines.tell(task, activity)
+    lines.ended(make_report())
+
+    assert stream.getvalue().splitlines() == [
+        "12:00:00 one: preparing",
+        "12:00:00 one: working",
+        "12:00:00 one: verifying",
+        "12:00:00 one: verified: it passed",
+    ]
+
+
+def test_a_line_is_one_line_whatever_a_reason_holds(lines: PlainLines, stream: StringIO) -> None:
+    lines.ended(make_report(reason="a\nb\x1b[2J [bold]" + "c" * 100))
+
+    (line,) = stream.getvalue().splitlines()
+    assert "a b[U+001B][2J [bold]ccc" in line
+
+
+def test_a_terminal_gets_the_table_and_a_pipe_gets_lines() -> None:
+    clock = FixedClock(AT)
+    terminal = Console(file=StringIO(), force_terminal=True)
+
+    assert isinstance(make_progress(terminal, clock, look=make_batch), LiveTable)
+    assert isinstance(make_progress(terminal, clock, look=None), PlainLines)
+    assert isinstance(make_progress(Console(file=StringIO()), clock, look=make_batch), PlainLines)
+
+
+def test_the_table_shows_what_is_under_way_first_and_counts_the_rest() -> None:
+    batch = make_batch(make_report("done"), make_report("busy", None), make_report("also"))
+    console = Console(file=StringIO(), width=160, record=True)
+
+    console.print(make_table(batch, doing={TaskId("tbusy"): "shell (3 s)"}, rows=2))
+
+    text = console.export_text()
+    assert text.index("busy") < text.index("done")
+    assert "shell (3 s)" in text
+    assert "and 1 more" in text
+
+
+def test_the_live_table_draws_and_goes_away() -> None:
+    stream = StringIO()
+    console = Console(file=stream, force_terminal=True, width=120)
+    task = make_task("one")
+
+    with LiveTable(console, FixedClock(AT), look=lambda: make_batch(make_report())) as table:
+        table.tell(task, "shell")
+        table.ended(make_report())
+
+    assert "repairs" in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (BatchEnded(report=make_batch(make_report())), ExitCode.AS_WANTED),
+        (BatchEnded(report=make_batch(make_report("x", Outcome.KILLED))), ExitCode.NOT_AS_WANTED),
+        (BatchEnded(report=make_batch(make_report("x", None))), ExitCode.NOT_AS_WANTED),
+        (
+            BatchEnded(report=make_batch(make_report()), problems=("disk",)),
+            ExitCode.NOT_AS_WANTED,
+        ),
+        (
+            BatchEnded(report=make_batch(make_report("x", None)), interrupted=True),
+            ExitCode.INTERRUPTED,
+        ),
+        (BatchStanding(make_batch(make_report("x", Outcome.KILLED))), ExitCode.AS_WANTED),
+    ],
+)
+def test_expect_decides_the_exit_code_of_a_batch(answer: BatchEnded, code: ExitCode) -> None:
+    assert answer.exit_code == code
+
+
+def show(answer: BatchEnded | BatchStanding | DemoEnded | TaskListing | TaskShown) -> str:
+    return render_answer(answer, as_json=False).decode()
+
+
+def test_an_interrupted_batch_says_how_to_go_on() -> None:
+    answer = BatchEnded(report=make_batch(make_report("x", None)), interrupted=True)
+
+    assert "`forkyard batch resume b1` goes on" in show(answer)
+
+
+def test_a_task_that_needs_a_person_is_listed() -> None:
+    report = make_report("x", None, reason="what became of it?")
+    stuck = replace(report.run, state=RunState.NEEDS_ATTENTION)
+
+    text = show(BatchEnded(report=make_batch(replace(report, runs=(stuck,)))))
+
+    assert "needs you: x (tx): what became of it?" in text
+
+
+def test_the_demo_says_what_to_look_at_next() -> None:
+    text = show(DemoEnded(BatchEnded(report=make_batch(make_report()))))
+
+    assert "/r/b1/report.html" in text
+    assert "/r/b1/one/changes.patch" in text
+    assert "forkyard task log tone" in text
+    assert "forkyard task apply tone --branch" in text
+
+
+def test_what_agents_say_cannot_steer_a_terminal() -> None:
+    text = show(TaskShown(make_report(reason="\x1b]0;owned\x07")))
+
+    assert "\x1b" not in text
+    assert "[U+001B]" in text
