@@ -1,0 +1,85 @@
+"""Runs git in our environment, in our own bare repositories."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from sandbox.git.failures import make_git_failure
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A git process that ended."""
+
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Git:
+    """Starts git processes that inherit nothing."""
+
+    environment: Mapping[str, str]
+    """The whole environment of each process."""
+
+    def run(self, repository: Path, arguments: Sequence[str], *, stdin: bytes = b"") -> bytes:
+        """Run git in a repository of ours and return what it printed.
+
+        Raises:
+            RepositoryError: it failed.
+            DiskFullError: it failed because no room is left.
+        """
+        finished = self.attempt(repository, arguments, stdin=stdin)
+        if finished.exit_code != 0:
+            raise make_git_failure(arguments, finished.stderr)
+        return finished.stdout
+
+    def attempt(
+        self, repository: Path, arguments: Sequence[str], *, stdin: bytes = b""
+    ) -> Finished:
+        """Run git in a repository of ours; a failure is a result."""
+        done = subprocess.run(
+            self._command(repository, arguments),
+            input=stdin,
+            capture_output=True,
+            env=dict(self.environment),
+            cwd="/",
+            check=False,
+        )
+        return Finished(done.returncode, done.stdout, done.stderr)
+
+    def start(
+        self,
+        repository: Path,
+        arguments: Sequence[str],
+        *,
+        stderr: IO[bytes],
+        keep_open: Sequence[int] = (),
+    ) -> subprocess.Popen[bytes]:
+        """Start git with pipes for its input and output.
+
+        Args:
+            repository: a bare repository of ours.
+            arguments: the subcommand and its arguments.
+            stderr: where its complaints go; a file, so that they can never block it.
+            keep_open: descriptors that it holds as long as it lives, such as a lock.
+        """
+        return subprocess.Popen(
+            self._command(repository, arguments),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env=dict(self.environment),
+            cwd="/",
+            pass_fds=tuple(keep_open),
+            bufsize=256 * 1024,
+        )
+
+    @staticmethod
+    def _command(repository: Path, arguments: Sequence[str]) -> list[str]:
+        return ["git", f"--git-dir={repository}", *arguments]

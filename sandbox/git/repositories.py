@@ -1,0 +1,251 @@
+"""Our own repositories: one per base commit for containers to mount, one per source for snapshots.
+
+    repos/<sha256 of source>/base/<commit>.git           only what the commit reaches, one ref
+    repos/<sha256 of source>/base/<commit>.shallow.git   the commit alone
+    repos/<sha256 of source>/base/<commit>.ignore/       the commit's ignore files
+    repos/<sha256 of source>/snapshots.git               borrows from the base repositories
+
+A base repository is built under a temporary name and renamed when it is whole, so one that has
+its name can be trusted. One lock file per source keeps threads and processes apart.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from sandbox.errors import SnapshotError, SourceError
+from sandbox.git.archives import ArchiveImporter, ArchiveLimits
+from sandbox.git.base import (
+    BaseTree,
+    IgnoreRules,
+    read_base_tree,
+    write_ignore_files,
+)
+from sandbox.git.environment import DEFAULT_PATH, make_environment
+from sandbox.git.failures import translated_os_errors
+from sandbox.git.fetching import Origin, SourceFetcher
+from sandbox.git.locations import COMMIT_ID, check_url, repository_id
+from sandbox.git.locks import hold_lock
+from sandbox.git.names import is_git_path
+from sandbox.git.objects import ObjectReader
+from sandbox.git.process import Git
+from sandbox.git.stream import FastImport
+from sandbox.git.trees import MODE_SYMLINK
+from sandbox.snapshot import CommitId, History, RepositoryId
+from sandbox.source import ImportedSource, Source, SourceKind
+
+_BUILDING: Final = ".building-"
+_HAS_RULES: Final = ".forkyard-has-rules"
+_READABLE_FILE: Final = 0o444
+_READABLE_FOLDER: Final = 0o555
+
+
+class GitRepositories:
+    """Imports sources and says where their repositories are."""
+
+    def __init__(
+        self,
+        home: Path,
+        *,
+        path: str = DEFAULT_PATH,
+        archive_limits: ArchiveLimits | None = None,
+    ) -> None:
+        """Remember where things go; nothing is made yet.
+
+        Args:
+            home: `$FORKYARD_HOME`.
+            path: the directories that git is looked up in.
+            archive_limits: what an archive may hold.
+        """
+        environment = make_environment(path)
+        self.git = Git(environment)
+        self._fetcher = SourceFetcher(environment)
+        self._repos = home / "repos"
+        self._archive_limits = archive_limits or ArchiveLimits()
+
+    def import_source(self, source: Source) -> ImportedSource:
+        """Bring a source's base commit into a repository of ours; idempotent.
+
+        Raises:
+            SourceError: the location, ref or archive cannot be used; says what to do.
+            RepositoryError, DiskFullError: our own repositories cannot be written.
+        """
+        if source.kind is SourceKind.ARCHIVE:
+            return self._import_archive(source)
+        origin = self._find_origin(source)
+        repository = repository_id(source.kind.value, origin.canonical)
+        with self._locked(repository):
+            target = self.base_repository(repository, origin.commit, source.history)
+            if not target.exists():
+                with self._building(target) as building:
+                    self._fetcher.fetch(origin, into=building, history=source.history)
+                    self._check_names(building, origin.commit, shown=origin.shown)
+                    _publish(building, target)
+            self._connect(repository, target)
+        return ImportedSource(
+            repository_id=repository, commit=origin.commit, history=source.history
+        )
+
+    def base_repository(
+        self, repository: RepositoryId, commit: CommitId, history: History
+    ) -> Path:
+        """Return the bare repository that a container of this base mounts, read-only.
+
+        Raises:
+            SnapshotError: the ids are not such.
+        """
+        _check_ids(repository, commit)
+        kind = ".shallow.git" if history is History.SHALLOW else ".git"
+        return self._repos / repository / "base" / f"{commit}{kind}"
+
+    def snapshots_repository(self, repository: RepositoryId) -> Path:
+        """Return the bare repository of a source's snapshots; no container ever mounts it."""
+        _check_ids(repository)
+        return self._repos / repository / "snapshots.git"
+
+    def list_repositories(self) -> list[RepositoryId]:
+        """Return the ids of all sources that have a snapshots repository."""
+        found = sorted(self._repos.glob("*/snapshots.git"))
+        return [RepositoryId(path.parent.name) for path in found]
+
+    @contextmanager
+    def locked(self, repository: RepositoryId) -> Iterator[None]:
+        """Keep all others from changing a source's repositories and worktree entries."""
+        _check_ids(repository)
+        with self._locked(repository):
+            yield
+
+    @contextmanager
+    def writing(self, repository: RepositoryId, task_id: str) -> Iterator[FastImport]:
+        """Open a stream into `snapshots.git` as the only writer of a task's ref."""
+        target = self.snapshots_repository(repository)
+        with hold_lock(self._repos / repository / "locks" / task_id) as lock:
+            # git inherits the lock: while it lives, nobody takes its ref's lock file for stale
+            (target / "refs" / "forkyard" / f"{task_id}.lock").unlink(missing_ok=True)
+            with FastImport(self.git, target, keep_open=(lock,)) as stream:
+                yield stream
+
+    def open_reader(self, repository: RepositoryId) -> ObjectReader:
+        """Open a reader of snapshots and of the bases that they borrow from.
+
+        Raises:
+            SnapshotError: the source was never imported here.
+        """
+        target = self.snapshots_repository(repository)
+        if not target.is_dir():
+            raise SnapshotError(f"repository {repository} is not on this host; import it first")
+        return ObjectReader(self.git, target)
+
+    def ignore_rules(
+        self, repository: RepositoryId, base: BaseTree, reader: ObjectReader
+    ) -> IgnoreRules:
+        """Return the ignore rules of a base, writing their folder where it is missing."""
+        folder = self._repos / repository / "base" / f"{base.commit}.ignore"
+        if not folder.exists():
+            with self._locked(repository), self._building(folder, bare=False) as building:
+                if not folder.exists():
+                    rules = building / "rules"
+                    if write_ignore_files(reader, base, rules):
+                        (building / _HAS_RULES).touch()
+                    building.rename(folder)
+        return IgnoreRules(
+            self.git,
+            repository=self.snapshots_repository(repository),
+            folder=folder / "rules",
+            has_rules=(folder / _HAS_RULES).exists(),
+        )
+
+    def _find_origin(self, source: Source) -> Origin:
+        if source.kind is SourceKind.PATH:
+            return self._fetcher.find_in_path(source.location, source.ref)
+        return self._fetcher.find_at_url(check_url(source.location), source.ref)
+
+    def _import_archive(self, source: Source) -> ImportedSource:
+        path = Path(os.path.realpath(source.location))
+        repository = repository_id(source.kind.value, str(path))
+        importer = ArchiveImporter(path, self._archive_limits)
+        with self._locked(repository):
+            unnamed = self._repos / repository / "base" / "archive"
+            with self._building(unnamed) as building:
+                with FastImport(self.git, building) as stream:
+                    commit = CommitId(importer.write(stream))
+                target = self.base_repository(repository, commit, source.history)
+                if not target.exists():
+                    _publish(building, target)
+            self._connect(repository, target)
+        return ImportedSource(repository_id=repository, commit=commit, history=source.history)
+
+    @contextmanager
+    def _locked(self, repository: RepositoryId) -> Iterator[None]:
+        with translated_os_errors("locking a repository"):
+            lock = hold_lock(self._repos / repository / "lock")
+            lock.__enter__()
+        try:
+            yield
+        finally:
+            lock.__exit__(None, None, None)
+
+    @contextmanager
+    def _building(self, target: Path, *, bare: bool = True) -> Iterator[Path]:
+        """Make a place for something new; what was not renamed away is deleted."""
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for dead in target.parent.glob(f"{_BUILDING}*"):  # we hold the lock: nobody uses them
+            shutil.rmtree(dead, ignore_errors=True)
+        place = Path(tempfile.mkdtemp(prefix=_BUILDING, dir=target.parent))
+        building = place / target.name
+        try:
+            if bare:
+                self._fetcher.make_bare(building)
+            else:
+                building.mkdir()
+            yield building
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+    def _check_names(self, repository: Path, commit: CommitId, *, shown: str) -> None:
+        """Refuse a base whose tree git itself would not check out."""
+        with ObjectReader(self.git, repository) as reader:
+            paths = read_base_tree(reader, commit).paths
+        for path, entry in paths.items():
+            if not is_git_path(path, symlink=entry.mode == MODE_SYMLINK):
+                raise SourceError(shown, f"its commit holds {path!r}, which no git checks out")
+
+    def _connect(self, repository: RepositoryId, base: Path) -> None:
+        """Let `snapshots.git` borrow from a base repository."""
+        snapshots = self.snapshots_repository(repository)
+        if not snapshots.exists():
+            with self._building(snapshots) as building:
+                building.rename(snapshots)
+        alternates = snapshots / "objects" / "info" / "alternates"
+        line = f"../../base/{base.name}/objects\n"
+        known = alternates.read_text() if alternates.exists() else ""
+        if line not in known.splitlines(keepends=True):
+            alternates.parent.mkdir(exist_ok=True)
+            fresh = alternates.with_name("alternates.new")
+            fresh.write_text(known + line)
+            fresh.rename(alternates)
+
+
+def _publish(building: Path, target: Path) -> None:
+    """Make a repository readable for any uid that mounts it, durable, and known by its name."""
+    for place in (building, *building.rglob("*")):
+        mode = stat.S_IMODE(place.lstat().st_mode)
+        place.chmod(mode | (_READABLE_FOLDER if place.is_dir() else _READABLE_FILE))
+    building.rename(target)
+    descriptor = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _check_ids(repository: str, commit: str = "0" * 40) -> None:
+    if len(repository) != 64 or not repository.isalnum() or not COMMIT_ID.fullmatch(commit):
+        raise SnapshotError(f"{repository!r} and {commit!r} name no repository of ours")
