@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import URL, Connection, inspect, text
 from store_builders import NOON, SESSION, add_task_with_run, said
 
 from runner.adapters.sql import open_sql_store
@@ -74,7 +74,14 @@ def test_a_folder_that_others_may_write_to_is_refused(tmp_path):
 
 @pytest.mark.parametrize(
     "url",
-    ["", "nonsense", "sqlite://", "sqlite:///relative.db", "postgresql://host/db"],
+    [
+        "",
+        "nonsense",
+        "sqlite://",
+        "sqlite:///relative.db",
+        "sqlite:////x.db?mode=ro",
+        "postgresql://host/db",
+    ],
 )
 def test_a_url_without_a_database_file_is_refused(url):
     with pytest.raises(StoreUnusableError):
@@ -216,6 +223,15 @@ def test_opening_again_keeps_everything(tmp_path):
 
     with open_sql_store(url) as store, store.read() as reader:
         assert len(reader.list_tasks()) == 1
+
+
+def test_a_path_may_hold_any_character(tmp_path):
+    folder = tmp_path / "a b%20#\N{SNOWMAN}"
+
+    url = URL.create("sqlite", database=str(folder / "store.db")).render_as_string()
+    open_sql_store(url).close()
+
+    assert [one.name for one in folder.iterdir()] == ["store.db"]
 
 
 def test_a_database_of_a_newer_release_is_refused_and_left_alone(tmp_path):

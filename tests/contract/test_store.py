@@ -145,6 +145,13 @@ def test_what_is_not_there_is_not_found(store, get: Callable[[StoreReader], obje
         get(reader)
 
 
+def test_a_name_that_no_store_carries_names_nothing(store):
+    with store.read() as reader:
+        assert list(reader.find_ids("task", "\udcff")) == []
+        with pytest.raises(NotFoundError):
+            reader.get_task(TaskId("\udcff"))
+
+
 @pytest.mark.parametrize(
     "add",
     [

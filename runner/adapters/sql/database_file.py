@@ -74,7 +74,7 @@ def refuse_shared_file_system(folder: Path, *, mountinfo: str) -> None:
 def find_file_system(folder: Path, *, mountinfo: str) -> str:
     """Return the type of the file system that holds a resolved folder; empty if none is named."""
     best: tuple[int, str] = (-1, "")
-    for line in mountinfo.splitlines():
+    for line in mountinfo.split("\n"):
         left, _, right = line.partition(" - ")  # proc(5): optional fields end at the hyphen
         fields = left.split(" ")
         if len(fields) < 5 or not right:

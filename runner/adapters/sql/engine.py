@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.pool import ConnectionPoolEntry
 
 BUSY_SECONDS = 30
@@ -33,7 +33,10 @@ _WRITES = "forkyard_writes"
 def make_sqlite_engine(path: Path) -> Engine:
     """Make an engine on a database file; nothing is opened yet."""
     engine = create_engine(
-        f"sqlite:///{path}", pool_size=_IDLE_CONNECTIONS, max_overflow=-1, pool_use_lifo=True
+        URL.create("sqlite", database=str(path)),
+        pool_size=_IDLE_CONNECTIONS,
+        max_overflow=-1,
+        pool_use_lifo=True,
     )
     event.listen(engine, "connect", _prepare_connection)
     event.listen(engine, "begin", _begin)

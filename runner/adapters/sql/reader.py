@@ -96,7 +96,10 @@ class SqlReader:
         # not LIKE: SQLite's does not tell upper from lower case
         starts = func.substr(column, 1, len(prefix)) == prefix
         statement = select(column).where(starts).order_by(column).limit(MOST_IDS)
-        return self._connection.execute(statement).scalars().all()
+        try:
+            return self._connection.execute(statement).scalars().all()
+        except UnicodeEncodeError:  # typed by a person; no stored id is like it
+            return ()
 
     def get_run(self, run_id: RunId) -> Run:
         """Return a run, or raise NotFoundError."""
@@ -213,7 +216,10 @@ class SqlReader:
         return head
 
     def _find(self, statement: Select[Any]) -> Row | None:
-        return self._connection.execute(statement).mappings().one_or_none()
+        try:
+            return self._connection.execute(statement).mappings().one_or_none()
+        except UnicodeEncodeError:  # asked for by a name that no row can have
+            return None
 
     def _get(self, statement: Select[Any], *, kind: str, name: str) -> Row:
         row = self._find(statement)

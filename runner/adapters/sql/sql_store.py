@@ -136,7 +136,7 @@ def open_sql_store(url: str) -> SqlStore:
         StoreError: the database failed.
     """
     path = _database_path(url)
-    prepare_database_file(path, mountinfo=MOUNTINFO.read_text(encoding="utf-8"))
+    prepare_database_file(path, mountinfo=_read_mountinfo())
     engine = make_sqlite_engine(path)
     try:
         with lock_folder(path.resolve().parent):
@@ -149,6 +149,11 @@ def open_sql_store(url: str) -> SqlStore:
     return SqlStore(engine)
 
 
+def _read_mountinfo() -> str:
+    """Return the text of this process's mounts; names in it may hold any byte."""
+    return MOUNTINFO.read_text(encoding="utf-8", errors="surrogateescape")
+
+
 def _database_path(url: str) -> Path:
     try:
         parts = make_url(url)
@@ -156,6 +161,8 @@ def _database_path(url: str) -> Path:
         raise StoreUnusableError(f"{url!r} is not the URL of a database") from error
     if parts.get_backend_name() != "sqlite":
         raise StoreUnusableError(f"a store on {parts.get_backend_name()!r} is not supported")
+    if parts.query:
+        raise StoreUnusableError(f"{url!r} has options after its path; none are supported")
     if not parts.database or not Path(parts.database).is_absolute():
         raise StoreUnusableError(f"{url!r} names no file by its absolute path")
     return Path(parts.database)
