@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -150,6 +151,7 @@ class DockerSandboxHost:
             files=str(volume.files),
             base_repository=str(base),
             image_volumes=image.volumes,
+            cpus=os.cpu_count() or 1,
             has_ipv6=_IPV6.is_dir(),
         )
         with self._starts:

@@ -83,6 +83,8 @@ class ContainerPlace:
     """The one repository of ours that the container sees, on the host."""
     image_volumes: tuple[str, ...] = ()
     """Paths that the image declares as VOLUME."""
+    cpus: int = 1024
+    """How many the engine has; it refuses a limit above."""
     has_ipv6: bool = True
     """The host's kernel knows IPv6: only then can it be switched off."""
 
@@ -178,7 +180,7 @@ def _make_host_config(spec: SandboxSpec, place: ContainerPlace) -> dict[str, Jso
         "Memory": memory_bytes,
         "MemorySwap": memory_bytes,  # the same: no swap
         "OomScoreAdj": 500,  # sooner than anything of the host
-        "NanoCpus": spec.limits.cpu_thousandths * 1_000_000,
+        "NanoCpus": min(spec.limits.cpu_thousandths, place.cpus * 1000) * 1_000_000,
         "Ulimits": [
             # A core dump may be handed to a program on the host (core_pattern).
             {"Name": "core", "Soft": 0, "Hard": 0},

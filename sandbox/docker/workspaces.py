@@ -67,7 +67,7 @@ class Repositories(Protocol):
         ...
 
     def base_repository(
-        self, repository_id: RepositoryId, commit: CommitId, history: History
+        self, repository: RepositoryId, commit: CommitId, history: History
     ) -> Path:
         """Return the one repository that a container of that base mounts."""
         ...

@@ -1,4 +1,5 @@
 import copy
+import dataclasses
 import json
 
 import pytest
@@ -139,6 +140,14 @@ def test_a_network_is_given_only_where_the_policy_says_open():
     opened = make_create_body(make_spec(network=Network(mode=NetworkMode.OPEN)), PLACE)
 
     assert opened["HostConfig"]["NetworkMode"] == "bridge"
+
+
+def test_more_cpus_than_the_engine_has_are_held_by_what_it_has():
+    place = dataclasses.replace(PLACE, cpus=2)
+
+    body = make_create_body(make_spec(limits=Limits(cpu_thousandths=8000)), place)
+
+    assert body["HostConfig"]["NanoCpus"] == 2_000_000_000
 
 
 def test_volumes_that_the_image_declares_become_small_temporary_ones():

@@ -1,0 +1,275 @@
+"""What code inside reaches for: privileges, kernel surface, the host (security.md, cases 1-11)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+from sandbox_builders import make_spec, run, run_shell
+
+from sandbox import CommandRefusedError, Ending, SandboxLostError
+
+pytestmark = pytest.mark.engine
+
+# number of each call on x86-64 (linux/asm/unistd_64.h), and arguments that would succeed or
+# fail otherwise than by being refused
+SYSCALLS = {
+    "add_key": (248, 0, 0, 0),
+    "bpf": (321, 0, 0, 0),
+    "chroot": (161, 0, 0, 0),
+    "fsopen": (430, 0, 0, 0),
+    "init_module": (175, 0, 0, 0),
+    "io_uring_setup": (425, 1, 0, 0),
+    "kcmp": (312, 1, 1, 0),
+    "kexec_load": (246, 0, 0, 0),
+    "keyctl": (250, 0, 0, 0),
+    "memfd_secret": (447, 0, 0, 0),
+    "mount": (165, 0, 0, 0),
+    "mount_setattr": (442, 0, 0, 0),
+    "move_mount": (429, 0, 0, 0),
+    "open_by_handle_at": (304, 0, 0, 0),
+    "open_tree": (428, 0, 0, 0),
+    "perf_event_open": (298, 0, 0, 0),
+    "personality ADDR_COMPAT_LAYOUT": (135, 0x0200000, 0, 0),
+    "pidfd_getfd": (438, 0, 0, 0),
+    "pivot_root": (155, 0, 0, 0),
+    "process_vm_readv": (310, 1, 0, 0),
+    "process_vm_writev": (311, 1, 0, 0),
+    "ptrace TRACEME": (101, 0, 0, 0),
+    "reboot": (169, 0, 0, 0),
+    "request_key": (249, 0, 0, 0),
+    "setns": (308, 0, 0, 0),
+    "sethostname": (170, 0, 0, 0),
+    "socket AF_ALG": (41, 38, 5, 0),
+    "socket AF_NETLINK audit": (41, 16, 3, 9),
+    "socket AF_PACKET": (41, 17, 3, 0),
+    "socket AF_VSOCK": (41, 40, 1, 0),
+    "swapon": (167, 0, 0, 0),
+    "umount2": (166, 0, 0, 0),
+    "unshare NEWUSER": (272, 0x10000000, 0, 0),
+    "userfaultfd": (323, 1, 0, 0),
+    "clone NEWUSER": (56, 0x10000000 | 17, 0, 0),
+    "clone3": (435, 0, 0, 0),
+}
+PROBE = """
+import ctypes, errno, json, sys
+libc = ctypes.CDLL(None, use_errno=True)
+seen = {}
+for name, (number, *arguments) in json.load(sys.stdin).items():
+    ctypes.set_errno(0)
+    result = libc.syscall(ctypes.c_long(number), *map(ctypes.c_ulong, arguments))
+    seen[name] = errno.errorcode[ctypes.get_errno()] if result == -1 else "ALLOWED"
+print(json.dumps(seen))
+"""
+
+
+def test_dangerous_system_calls_are_refused_by_the_filter(shared):
+    result = run(shared, "python3", "-c", PROBE, stdin=json.dumps(SYSCALLS).encode())
+
+    seen = json.loads(result.stdout.head)
+    assert seen.pop("clone3") == "ENOSYS"
+    assert seen == dict.fromkeys(seen, "EPERM")
+    assert len(seen) == len(SYSCALLS) - 1
+
+
+def test_32_bit_system_calls_reach_nothing(shared):
+    # mov eax, 20 (getpid); int 0x80; ret: through the table that the filter does not list
+    script = (
+        "import ctypes, mmap\n"
+        "m = mmap.mmap(-1, 4096, prot=7)\n"
+        "m.write(b'\\xb8\\x14\\0\\0\\0\\xcd\\x80\\xc3')\n"
+        "f = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(m)))\n"
+        "print(f())\n"
+    )
+    result = run(shared, "python3", "-c", script)
+
+    refused = {Ending.KILLED, Ending.EXITED}
+    assert result.ending in refused
+    assert not result.stdout.head or int(result.stdout.head) < 0
+
+
+def test_usual_programs_still_work_under_the_filter(shared):
+    script = (
+        "git init -q r && cd r && echo x >a && git add a && "
+        "git -c user.name=a -c user.email=a@b commit -qm m && git log --oneline | wc -l && "
+        "mkfifo f && python3 -c 'import threading, multiprocessing as m, socket, subprocess\n"
+        "with m.Pool(2) as p: print(p.map(abs, [-1]))\n"
+        'print(socket.getaddrinfo("127.0.0.1", 80)[0][4])\n'
+        's = socket.socket(socket.AF_UNIX); s.bind("s"); print(socket.if_nameindex())\''
+    )
+    result = run_shell(shared, script, cwd="/tmp")
+
+    assert result.ok, result.stderr.head
+    assert result.stdout.head.split(b"\n")[0].strip() == b"1"
+
+
+def test_a_command_has_no_capability_and_can_gain_none(shared):
+    result = run(shared, "grep", "-E", "^(Cap|NoNewPrivs|Seccomp:)", "/proc/self/status")
+
+    found = dict(line.split(":\t") for line in result.stdout.head.decode().splitlines())
+    capabilities = {value for name, value in found.items() if name.startswith("Cap")}
+    assert capabilities == {"0000000000000000"}
+    assert (found["NoNewPrivs"], found["Seccomp"]) == ("1", "2")
+
+
+def test_a_set_user_id_program_gives_nothing(shared):
+    script = (
+        "cp /bin/sh ./sh && chmod 4755 ./sh && ./sh -pc 'id -u' && "
+        "for one in $(find / -xdev -perm -4000 2>/dev/null | head -1); do ls -l $one; done; "
+        "su -c true </dev/null; echo $?"
+    )
+    result = run_shell(shared, script)
+
+    lines = result.stdout.head.decode().splitlines()
+    assert lines[0] == "1000"
+    assert lines[-1] != "0"
+
+
+def test_a_command_gets_three_descriptors_and_no_other(shared):
+    result = run(shared, "ls", "-l", "/proc/self/fd")
+
+    links = [line for line in result.stdout.head.decode().splitlines() if "->" in line]
+    others = [line for line in links if "/proc/" not in line.split(" -> ")[1]]
+    assert len(others) == 3
+
+
+@pytest.mark.parametrize("cwd", ["/proc/self/fd/7", "/workspace/../proc/1", "proc", "/etc"])
+def test_a_chosen_working_directory_is_refused(shared, cwd):
+    with pytest.raises(CommandRefusedError):
+        run(shared, "pwd", cwd=cwd)
+
+
+def test_a_link_as_working_directory_leads_nowhere_outside(shared):
+    run(shared, "ln", "-sfn", "/proc/self/fd/7", "/workspace/link")
+
+    result = run(shared, "cat", "../../../etc/hostname", cwd="/workspace/link")
+
+    assert not result.ok
+
+
+def test_the_root_file_system_is_read_only(shared):
+    script = (
+        "for one in /bin/sh /etc/passwd /usr/x /x /forkyard/base.git/x /sbin/docker-init; do "
+        "echo x 2>/dev/null >$one && echo wrote $one; done; echo done"
+    )
+    result = run_shell(shared, script)
+
+    assert result.stdout.head == b"done\n"
+
+
+def test_proc_and_sys_are_masked(shared):
+    script = (
+        "echo b >/proc/sysrq-trigger; echo x >/proc/sys/kernel/core_pattern; "
+        "head -c1 /proc/kcore; ls /proc/acpi /sys/firmware | wc -w; "
+        "find /sys/fs/cgroup -name release_agent | wc -l"
+    )
+    result = run_shell(shared, script)
+
+    assert b"denied" in result.stderr.head or b"Read-only" in result.stderr.head
+    assert result.stdout.head.split()[-1] == b"0"
+
+
+def test_there_is_no_network_but_loopback(shared):
+    script = (
+        "import socket\n"
+        "print([name for _, name in socket.if_nameindex()])\n"
+        "for family, address in ((2, '1.1.1.1'), (2, '172.17.0.1'), (10, '2606:4700::1111')):\n"
+        "    for kind in (1, 2):\n"
+        "        try:\n"
+        "            s = socket.socket(family, kind); s.settimeout(2); s.connect((address, 53))\n"
+        "            print('REACHED', address)\n"
+        "        except OSError as error:\n"
+        "            pass\n"
+        "try:\n    print('RESOLVED', socket.gethostbyname('example.org'))\n"
+        "except OSError:\n    pass\n"
+        "try:\n    socket.socket(2, socket.SOCK_RAW, 1); print('RAW')\n"
+        "except OSError:\n    pass\n"
+    )
+    result = run(shared, "python3", "-c", script)
+
+    assert result.stdout.head == b"['lo']\n"
+
+
+def test_no_socket_or_file_of_the_host_is_there(shared):
+    script = (
+        "find / -xdev -type s 2>/dev/null; ls /var/run/docker.sock /run/docker.sock 2>/dev/null; "
+        "cat /proc/net/unix | tail -n +2; ls /forkyard"
+    )
+    result = run_shell(shared, script)
+
+    assert result.stdout.head == b"base.git\n"
+
+
+def test_the_environment_holds_nothing_of_the_runner(shared, monkeypatch):
+    monkeypatch.setenv("CANARY_TOKEN", "sesame")
+
+    result = run_shell(shared, "env; cat /proc/*/environ")
+
+    assert b"sesame" not in result.stdout.head
+
+
+def test_a_crash_leaves_no_core_dump(shared):
+    script = "ulimit -c unlimited; cd /tmp; sh -c 'kill -SEGV $$'; ulimit -c; ls /tmp | grep core"
+    result = run_shell(shared, script)
+
+    assert result.stdout.head == b"0\n"
+
+
+def test_the_clock_cannot_be_set(shared):
+    result = run(shared, "date", "-s", "2001-01-01")
+
+    assert not result.ok
+
+
+def test_init_cannot_be_killed_or_stopped(shared):
+    result = run_shell(shared, "kill -9 1; kill -STOP 1; sleep .1; echo alive")
+
+    assert result.stdout.head == b"alive\n"
+    assert run(shared, "true").ok
+
+
+def test_killing_the_keeper_loses_the_sandbox_and_nothing_else(host, image):
+    with host.open_sandbox(make_spec(image)) as sandbox:
+        with pytest.raises(SandboxLostError):
+            run_shell(sandbox, "kill -9 -1; sleep 5")
+        with pytest.raises(SandboxLostError):
+            run(sandbox, "true")
+
+
+def test_another_tasks_processes_and_files_are_not_seen(host, image, shared):
+    with host.open_sandbox(make_spec(image)) as other:
+        run_shell(other, "echo secret >/tmp/secret; echo secret >/dev/shm/secret")
+
+        seen = run_shell(shared, "ls /tmp/secret /dev/shm/secret; ls /proc | grep -c '^[0-9]'")
+
+    assert seen.stdout.head.split()[-1] in {b"4", b"5", b"6"}  # init, keeper, and this command
+    assert b"secret" not in seen.stdout.head
+
+
+def test_a_live_container_equals_its_specification(engine, shared, host):
+    found = engine.inspect(shared.sandbox_id)
+
+    assert found["HostConfig"]["Privileged"] is False
+    assert found["HostConfig"]["CapDrop"] == ["ALL"]
+    assert found["HostConfig"]["Binds"] is None
+    assert found["HostConfig"]["NetworkMode"] == "none"
+    assert found["HostConfig"]["Memory"] == found["HostConfig"]["MemorySwap"]
+    assert {mount["Destination"]: mount["RW"] for mount in found["Mounts"]} == {
+        "/workspace": True,
+        "/home/agent": True,
+        "/tmp": True,
+        "/forkyard/base.git": False,
+    }
+    assert "/proc/kcore" in found["HostConfig"]["MaskedPaths"]
+
+
+def test_the_volume_ignores_set_user_id_and_devices(shared, engine):
+    found = engine.inspect(shared.sandbox_id)
+    source = next(m["Source"] for m in found["Mounts"] if m["Destination"] == "/workspace")
+
+    options = subprocess.run(
+        ["findmnt", "-no", "OPTIONS", "--target", source], capture_output=True, check=True
+    ).stdout.decode()
+
+    assert {"nosuid", "nodev"} <= set(options.strip().split(","))
