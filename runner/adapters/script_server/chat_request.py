@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from runner.adapters.script_server.problem import RequestProblemError
 
 CALL_ID = r"^[A-Za-z0-9_-]{1,40}$"  # the longest id that OpenAI takes is 40
+SHOWN_PROBLEMS = 3
 TOOL_NAME = r"^[A-Za-z0-9_-]{1,64}$"  # OpenAI's function names
 
 
@@ -132,9 +133,10 @@ def parse_request(body: bytes) -> ChatRequest:
     try:
         return ChatRequest.model_validate(value)
     except ValidationError as error:
-        first = error.errors(include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise RequestProblemError(f"Invalid {where!r}: {first['msg']}.", param=where) from error
+        problems = error.errors(include_input=False)[:SHOWN_PROBLEMS]
+        places = [".".join(str(part) for part in one["loc"]) for one in problems]
+        told = (f"{place!r}: {one['msg']}" for place, one in zip(places, problems, strict=True))
+        raise RequestProblemError(f"Invalid {'; '.join(told)}.", param=places[0]) from error
 
 
 def _decode(body: bytes) -> object:

@@ -50,7 +50,7 @@ class TypedTool(Generic[ArgumentsT]):
         return ToolSchema(
             name=self.name,
             description=self.description,
-            parameters=_drop_titles(self.arguments.model_json_schema()),
+            parameters=_make_schema(self.arguments),
         )
 
     def parse(self, arguments_text: str) -> ArgumentsT:
@@ -103,6 +103,14 @@ def _tell(problem: ErrorDetails) -> str:
 def _type_name(annotation: object) -> str:
     names = {str: "string", int: "integer", bool: "boolean"}
     return names.get(annotation, "value") if isinstance(annotation, type) else "value"
+
+
+def _make_schema(arguments: type[BaseModel]) -> Json:
+    """Return the JSON Schema without the class's docstring, which is not for models."""
+    schema = arguments.model_json_schema()
+    return {
+        key: _drop_titles(schema[key]) for key in schema if key not in ("title", "description")
+    }
 
 
 def _drop_titles(schema: Json) -> Json:
