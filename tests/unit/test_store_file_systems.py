@@ -43,7 +43,7 @@ def test_the_file_system_of_a_folder_is_that_of_its_closest_and_last_mount(folde
     "folder", ["/home/me", "/mnt/x", "/host", "/odd\u2028name/x", "/cifs", "/blk", "/vfs/a/b"]
 )
 def test_s03_a_shared_file_system_is_refused_by_name(folder):
-    with pytest.raises(StoreUnusableError, match="WAL.*FORKYARD_HOME"):
+    with pytest.raises(StoreUnusableError, match=r"WAL.*FORKYARD_HOME"):
         refuse_shared_file_system(Path(folder), mountinfo=MOUNTS)
 
 
