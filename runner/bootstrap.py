@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+import sandbox
+from runner.adapters.batch_file import FilePolicies, load_batch_file, load_batch_text
 from runner.adapters.memory_queue import MemoryRunQueue
-from runner.adapters.model_catalog import OwnModelCatalog
+from runner.adapters.model_catalog import HttpModelCatalog
 from runner.adapters.process_identity import is_holder_gone, make_holder
 from runner.adapters.results import FolderResultsWriter
 from runner.adapters.sql import open_sql_store
@@ -18,9 +20,12 @@ from runner.adapters.system_clock import SystemClock, SystemEntropy
 from runner.application.capacity import Capacity, HostSize
 from runner.application.ports.results import ResultsWriter
 from runner.application.services import Services
+from runner.domain.task import BatchSpec
 from runner.settings import Settings
 from sandbox.docker.engine import open_engine
 from sandbox.docker.host import DockerSandboxHost
+from sandbox.docker.image_engine import open_image_engine
+from sandbox.docker.images import ImageBuilder
 from sandbox.git.repositories import GitRepositories
 from sandbox.git.workspaces import GitWorkspaces
 
@@ -49,7 +54,9 @@ def open_app(settings: Settings) -> Iterator[App]:
     make_home(settings.home)
     with ExitStack() as stack:
         store = stack.enter_context(open_sql_store(settings.store_url))
-        models = stack.enter_context(OwnModelCatalog())
+        models = stack.enter_context(
+            HttpModelCatalog(clock=SystemClock(), entropy=SystemEntropy())
+        )
         engine = stack.enter_context(open_engine(settings.engine_url))
         repositories = GitRepositories(settings.home)
         host = DockerSandboxHost(
@@ -59,6 +66,7 @@ def open_app(settings: Settings) -> Iterator[App]:
             home=settings.home,
             instance_id=read_instance_id(settings.home),
             owner=settings.owner,
+            images=stack.enter_context(open_images(settings)),
         )
         services = Services(
             store=store,
@@ -72,15 +80,46 @@ def open_app(settings: Settings) -> Iterator[App]:
             passed_environment=settings.environment,
             version=version("forkyard"),
         )
-        size = HostSize(
-            memory_mib=settings.memory_mib, cpu_thousandths=settings.cpu_thousandths
-        )
+        size = HostSize(memory_mib=settings.memory_mib, cpu_thousandths=settings.cpu_thousandths)
         yield App(
             settings=settings,
             services=services,
             capacity=Capacity(size),
             results=FolderResultsWriter(),
         )
+
+
+def read_batch_file(file: Path, settings: Settings) -> BatchSpec:
+    """Read a batch file with this home's policies.
+
+    Raises:
+        BatchFileError: it cannot be used.
+    """
+    return load_batch_file(file, policies=_make_policies(settings))
+
+
+def read_batch_text(text: str, settings: Settings, *, file: Path) -> BatchSpec:
+    """Read the text of a batch file; errors name `file`, and paths are relative to it.
+
+    Raises:
+        BatchFileError: it cannot be used.
+    """
+    return load_batch_text(text, file=file, policies=_make_policies(settings))
+
+
+def _make_policies(settings: Settings) -> FilePolicies:
+    return FilePolicies(folder=settings.home / "policies", mount_roots=settings.mount_roots)
+
+
+@contextmanager
+def open_images(settings: Settings) -> Iterator[ImageBuilder]:
+    """Connect to the engine's images.
+
+    Raises:
+        EngineUnavailableError: nothing answers there.
+    """
+    with open_image_engine(settings.engine_url) as engine:
+        yield ImageBuilder(engine, Path(sandbox.__file__).parent.parent / "images")
 
 
 def make_home(home: Path) -> None:

@@ -1,0 +1,99 @@
+"""A batch that is suspended or killed, and goes on."""
+
+import os
+import signal
+import subprocess
+
+import pytest
+from cli_user import FIX, User, batch_text, reply, script
+
+pytestmark = [pytest.mark.engine, pytest.mark.slow]
+
+POLICY = "repair" if os.geteuid() == 0 else "repair-watched"
+
+
+@pytest.fixture
+def user(tmp_path):
+    user = User(tmp_path)
+    user.make_repository()
+    waits = reply("shell", command="test -e started || { touch started; sleep 60; }; rm started")
+    tasks = [
+        ("quick", script(FIX), "verified"),
+        ("slow", script(FIX, waits), "verified"),
+    ]
+    user.write("batch.yaml", batch_text(tasks, policy=POLICY))
+    return user
+
+
+def wait_for(process, *texts):
+    """Read progress lines until each text was seen."""
+    missing = set(texts)
+    lines = []
+    while missing:
+        line = process.stderr.readline().decode()
+        assert line, "".join(lines)
+        lines.append(line)
+        missing -= {text for text in missing if text in line}
+    return lines
+
+
+def list_containers(user):
+    instance = (user.home / "instance").read_text().strip()
+    wanted = ["--filter", f"label=forkyard.instance={instance}", "--all", "--quiet"]
+    return subprocess.run(
+        ["docker", "ps", *wanted], capture_output=True, check=True
+    ).stdout.split()
+
+
+def read_files(folder):
+    return {one.name: (one.stat().st_mtime_ns, one.read_bytes()) for one in folder.iterdir()}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_signal_suspends_and_resume_goes_on(user, number):
+    process = user.start("batch", "run", "batch.yaml")
+    wait_for(process, "quick: verified", "slow: working")
+
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=60)
+
+    assert process.returncode == 130
+    assert b"batch resume" in out
+    assert list_containers(user) == []
+    user.write("unused", "")
+    said = user.run("batch", "status", "--json")
+    assert said.json["counts"]["outcome"] == {"verified": 1}
+
+
+def test_after_kill_nine_finished_tasks_stay_and_the_rest_is_done(user):
+    text = (user.folder / "batch.yaml").read_text().replace("sleep 60", "sleep 3")
+    (user.folder / "batch.yaml").write_text(text)
+    process = user.start("batch", "run", "batch.yaml")
+    wait_for(process, "quick: verified", "slow: working")
+    process.kill()
+    process.communicate(timeout=60)
+    (batch_folder,) = (
+        one for one in (user.folder / "results/small").iterdir() if one.name != "latest"
+    )
+    before = read_files(batch_folder / "quick")
+
+    said = user.run("batch", "resume", "--json")
+
+    assert said.code == 0, said.err + said.text
+    assert said.json["outcomes"] == {"quick": "verified", "slow": "verified"}
+    assert read_files(batch_folder / "quick") == before
+    assert list_containers(user) == []
+
+
+def test_another_repository_named_by_the_environment_stays_untouched(user):
+    other = user.folder / "other"
+    subprocess.run(["git", "init", "--quiet", other], check=True)
+    listing = sorted(str(one) for one in other.rglob("*"))
+    user.env = {"GIT_DIR": str(other / ".git"), "GIT_INDEX_FILE": str(other / ".git/index")}
+    text = batch_text([("quick", script(FIX), "verified")], policy=POLICY)
+    user.write("batch.yaml", text)
+
+    said = user.run("batch", "run", "batch.yaml")
+
+    assert said.code == 0, said.err
+    assert sorted(str(one) for one in other.rglob("*")) == listing
