@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from runner.errors import MissingError
 
@@ -45,7 +46,7 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
     home = _find_home(env)
     return Settings(
         home=home,
-        store_url=env.get("FORKYARD_STORE", f"sqlite:///{home}/store.db"),
+        store_url=env.get("FORKYARD_STORE", f"sqlite:///{quote(str(home))}/store.db"),
         engine_url=env.get("DOCKER_HOST", "unix:///var/run/docker.sock"),
         memory_mib=int(env.get("FORKYARD_MEMORY_MIB") or _measure_memory_mib()),
         cpu_thousandths=1000 * (os.cpu_count() or 1),

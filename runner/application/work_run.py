@@ -29,7 +29,13 @@ from runner.domain.context import find_pending_calls
 from runner.domain.ids import RunId
 from runner.domain.items import Event
 from runner.domain.outcome import Outcome, RunState
-from runner.domain.progress import MAX_CORRECTIONS, count_corrections, has_finished
+from runner.domain.progress import (
+    MAX_CORRECTIONS,
+    SUSPENDED,
+    count_corrections,
+    count_losses,
+    has_finished,
+)
 from runner.domain.records import Lease, Run, Task, VerifyResult
 from runner.errors import (
     MissingError,
@@ -42,7 +48,7 @@ from sandbox import DiskFullError, Sandbox, SandboxError, SandboxLostError
 LEASE_SECONDS = 30.0
 """How long a lease lasts without a heartbeat."""
 
-MAX_STARTS = 5
+MAX_LOSSES = 5
 """A run whose worker was lost so often is poisoned (DESIGN.md §1)."""
 
 MAX_REBUILDS = 3
@@ -138,9 +144,9 @@ class RunWorker:
         session = self._session
         if session.task.cancelled_at is not None:
             raise RunStoppedError(StopReason.CANCELLED)
-        if session.run.attempt > MAX_STARTS:
-            starts = session.run.attempt - 1
-            self._end(RunEnd(Outcome.POISONED, f"its worker was lost {starts} times"))
+        losses = count_losses(session.items, session.run)
+        if losses >= MAX_LOSSES:
+            self._end(RunEnd(Outcome.POISONED, f"its worker was lost {losses} times"))
             return
         self._mark_running()
         self._tell("preparing")
@@ -254,8 +260,7 @@ class RunWorker:
         session.stop_clock()
         with session.step() as step:
             step.move_run(RunState.QUEUED, reason="suspended")
-            step.run = replace(step.run, attempt=step.run.attempt - 1)
-            step.append(Event(name="run.suspended", run_id=session.run.run_id))
+            step.append(Event(name=SUSPENDED, run_id=session.run.run_id))
         self._log.info("run.suspended")
         self._tell("suspended")
 

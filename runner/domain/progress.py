@@ -4,13 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runner.domain.items import AssistantMessage, RolloutItem, ToolResult, ToolStatus, UserMessage
+from runner.domain.items import (
+    AssistantMessage,
+    Event,
+    RolloutItem,
+    ToolResult,
+    ToolStatus,
+    UserMessage,
+)
+from runner.domain.records import Run
 
 CORRECTABLE = frozenset({"bad_arguments", "unknown_tool", "truncated"})
 """Reasons of a failed result that the model can mend by asking again."""
 
 MAX_CORRECTIONS = 3
 """So many such results in a row end the run."""
+
+SUSPENDED = "run.suspended"
+"""Name of the event that tells an orderly stop from the loss of a worker."""
+
+
+def count_losses(items: Sequence[RolloutItem], run: Run) -> int:
+    """Count the starts of a run that ended neither in order nor with the run: lost workers."""
+    suspended = sum(
+        isinstance(item.payload, Event)
+        and item.payload.name == SUSPENDED
+        and item.payload.run_id == run.run_id
+        for item in items
+    )
+    return max(run.attempt - 1 - suspended, 0)
 
 
 def has_finished(items: Sequence[RolloutItem], ending_tools: frozenset[str]) -> bool:
