@@ -1,0 +1,139 @@
+"""The dispatcher on doubles: order, room, retries, deadlines, and tasks that harm nobody else."""
+
+import threading
+
+from run_builders import FINISH, FIX, Yard, make_spec, shell
+
+from runner.application.cancel import cancel_batch, cancel_task
+from runner.domain.outcome import Outcome, RunState
+from runner.domain.task import BatchBudget
+from sandbox import EngineUnavailableError
+from sandbox.testing import Fault, FaultPoint
+from sandbox.testing_programs import FakeProgram, ProgramCall, ProgramOutcome
+
+GOOD = ([shell(FIX)], [FINISH])
+
+
+def outcomes(yard: Yard) -> dict[str, Outcome | None]:
+    with yard.store.read() as view:
+        names = {task.task_id: task.spec.name for task in view.list_tasks()}
+        return {names[run.task_id]: run.outcome for run in view.list_last_runs()}
+
+
+def test_every_task_of_a_batch_is_worked_on_and_told_once() -> None:
+    yard = Yard(*GOOD, name="first")
+    yard.submit(make_spec(*GOOD, name="a"), make_spec(*GOOD, name="b"))
+
+    yard.dispatcher(parallel=2).run(threading.Event())
+
+    assert set(outcomes(yard).values()) == {Outcome.VERIFIED}
+    assert sorted(yard.ended) == ["a", "b", "first"]
+
+
+def test_only_the_chosen_batch_is_worked_on() -> None:
+    yard = Yard(*GOOD, name="other")
+    mine = yard.submit(make_spec(*GOOD, name="mine"))
+
+    yard.dispatcher(batch_id=mine.batch_id).run(threading.Event())
+
+    assert outcomes(yard) == {"other": None, "mine": Outcome.VERIFIED}
+
+
+def test_a_bad_task_harms_no_other() -> None:
+    yard = Yard(*GOOD, name="good")
+    missing = yard.task.spec.repo.model_copy(update={"location": "/nowhere"})
+    yard.submit(make_spec(*GOOD, name="bad", repo=missing))
+
+    yard.dispatcher().run(threading.Event())
+
+    assert outcomes(yard) == {"good": Outcome.VERIFIED, "bad": Outcome.INFRASTRUCTURE_ERROR}
+
+
+def test_an_infrastructure_error_is_retried_as_often_as_the_batch_says() -> None:
+    yard = Yard(*GOOD, name="other")
+    batch = yard.submit(make_spec(*GOOD, name="flaky"), retries={Outcome.INFRASTRUCTURE_ERROR: 2})
+    for _ in range(2):
+        yard.host.plan(Fault(FaultPoint.OPEN, EngineUnavailableError("no answer")))
+
+    yard.dispatcher(batch_id=batch.batch_id).run(threading.Event())
+
+    assert outcomes(yard)["flaky"] is Outcome.VERIFIED
+    assert yard.ended == ["flaky"]
+
+
+def test_retries_end_and_the_failure_stands() -> None:
+    yard = Yard(*GOOD, name="other")
+    batch = yard.submit(make_spec(*GOOD, name="broken"), retries={Outcome.INFRASTRUCTURE_ERROR: 1})
+    for _ in range(5):
+        yard.host.plan(Fault(FaultPoint.OPEN, EngineUnavailableError("no answer")))
+
+    yard.dispatcher(batch_id=batch.batch_id).run(threading.Event())
+
+    assert outcomes(yard)["broken"] is Outcome.INFRASTRUCTURE_ERROR
+    assert yard.ended == ["broken"]
+
+
+def test_a_task_past_the_deadline_expires_without_a_sandbox() -> None:
+    yard = Yard(*GOOD)
+    late = yard.submit(make_spec(*GOOD, name="late"), budget=BatchBudget(deadline_minutes=1))
+    yard.clock.advance(61)
+
+    yard.dispatcher(batch_id=late.batch_id).run(threading.Event())
+
+    assert outcomes(yard)["late"] is Outcome.EXPIRED
+    assert yard.host.opened == 0
+
+
+def test_a_task_too_big_for_the_host_says_so_and_blocks_nothing() -> None:
+    yard = Yard(*GOOD)
+
+    yard.dispatcher(memory_mib=100).run(threading.Event())
+
+    assert yard.run.outcome is Outcome.INFRASTRUCTURE_ERROR
+    assert "100 MiB" in yard.run.reason
+
+
+def test_memory_is_never_promised_twice() -> None:
+    turns = ([shell(f"peek; {FIX}")], [FINISH])
+    yard = Yard(*turns, name="first")
+    yard.submit(*(make_spec(*turns, name=f"t{number}") for number in range(4)))
+    seen: list[int] = []
+
+    def peek(_program: ProgramCall) -> ProgramOutcome:
+        seen.append(len(yard.host.open))
+        return ProgramOutcome()
+
+    yard.host.programs.append(FakeProgram(name="peek", run=peek))
+
+    yard.dispatcher(memory_mib=2048, parallel=8).run(threading.Event())
+
+    assert set(outcomes(yard).values()) == {Outcome.VERIFIED}
+    assert seen == [1] * 5
+
+
+def test_a_cancelled_task_never_starts() -> None:
+    yard = Yard(*GOOD)
+
+    assert cancel_task(yard.task.task_id, yard.services)
+    yard.dispatcher().run(threading.Event())
+
+    assert yard.run.outcome is Outcome.CANCELLED
+    assert yard.host.opened == 0
+
+
+def test_cancelling_a_batch_leaves_what_has_ended_alone() -> None:
+    yard = Yard(*GOOD)
+    yard.dispatcher().run(threading.Event())
+
+    assert cancel_batch(yard.batch.batch_id, yard.services) == 0
+    assert yard.run.outcome is Outcome.VERIFIED
+
+
+def test_a_dispatcher_told_to_stop_before_it_starts_leaves_everything_queued() -> None:
+    yard = Yard(*GOOD)
+    stop = threading.Event()
+    stop.set()
+
+    yard.dispatcher().run(stop)
+
+    assert yard.run.state is RunState.QUEUED
