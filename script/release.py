@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-_IGNORED = "*.egg-info/\n*.py[co]\n.pytest_cache/\n__pycache__/\n"
+_IGNORED = b"\n*.egg-info/\n*.py[co]\n.pytest_cache/\n__pycache__/\n"  # left by the tests' own run
 _DATE = "2023-05-01T00:00:00Z"  # fixed: the same files give the same commit everywhere
 
 
@@ -44,7 +44,8 @@ def make_repository(folder: Path, older: Release, newer: Release, *, title: str)
     git = _Git(folder)
     folder.mkdir(parents=True)
     git.run("init", "--quiet", "--template=", "--initial-branch=main")
-    _write(folder, {".gitignore": ReleaseFile(_IGNORED.encode()), **older})
+    ignored = older.get(".gitignore", ReleaseFile(b"")).data + _IGNORED
+    _write(folder, {**older, ".gitignore": ReleaseFile(ignored)})
     git.commit(f"{title}, as released")
     for name in older:
         if is_test(name):

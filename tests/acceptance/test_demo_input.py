@@ -41,13 +41,19 @@ def checkout(task, folder):
 
 
 def verify(task, folder):
-    argv = [sys.executable, *task["verify"]["argv"][1:], "-p", "no:cacheprovider"]
+    argv = [sys.executable, *task["verify"]["argv"][1:]]
     # the plug-ins of our own environment are no part of the check
     env = {"PATH": os.environ["PATH"], "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     for key, value in task["verify"].get("env", {}).items():
         env[key] = value.replace("/workspace", str(folder))
     done = subprocess.run(argv, cwd=folder, env=env, capture_output=True, check=False)
     return done.returncode
+
+
+def list_changed(folder):
+    argv = ["git", "status", "--porcelain", "--untracked-files=all"]
+    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=True)
+    return {line[3:] for line in done.stdout.splitlines()}
 
 
 def play(task, folder):
@@ -81,6 +87,7 @@ def test_the_check_fails_before_and_holds_after_a_right_fix_only(batch, tmp_path
     package = {path.split("/")[0] for path in touched}
     assert package <= {"sqlparse", "more_itertools", "unidiff"}
     assert verify(task, tmp_path / "work") == (1 if name == "wrong-fix" else 0)
+    assert list_changed(tmp_path / "work") == touched
 
 
 def test_the_repositories_are_the_same_commits_each_time(made, tmp_path):
