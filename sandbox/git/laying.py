@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from policies import EntryKind
-from policies.glob import parse_glob
+from policies import EntryKind, parse_glob
 from sandbox.git.manifest import SUBDIRECTORY, WORKSPACE, Directory, Entry, TreeState
 from sandbox.git.trees import MODE_GITLINK, MODE_PROGRAM, MODE_SYMLINK, TreeEntry
 
