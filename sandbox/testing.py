@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -196,6 +196,8 @@ class MemorySandboxHost:
         """Every command that was started, in order."""
         self.open: list[MemorySandbox] = []
         """Sandboxes that exist now, those left by a crash included."""
+        self.branches: dict[tuple[str, str], CommitId] = {}
+        """Branches that were exported, by repository and name."""
         self.opened = 0
         """How many were ever made."""
 
@@ -266,15 +268,29 @@ class MemorySandboxHost:
         base = self.store.base_of(snapshot)
         return make_memory_patch(base, select_source(self.store.get(snapshot), base))
 
+    def export_branch(
+        self, snapshot: Snapshot, repository: str, *, branch: str, message: str
+    ) -> CommitId:
+        """Remember a branch; see SandboxHost."""
+        if repository not in self._sources:
+            raise SourceError(repository, "there is no such repository")
+        if branch.startswith("-") or (repository, branch) in self.branches:
+            raise SourceError(repository, f"branch {branch!r} cannot be made")
+        commit = CommitId(_digest40(f"{snapshot.source_tree} {message}"))
+        self.branches[repository, branch] = commit
+        return commit
+
     def read_source_file(self, snapshot: Snapshot, path: str) -> bytes | None:
         """Return the bytes of a file of `source_tree`, or None; see SandboxHost."""
         source = select_source(self.store.get(snapshot), self.store.base_of(snapshot))
         entry = source.get(f"workspace/{path}")
         return None if entry is None or entry.is_link else entry.data
 
-    def reap(self, live: Sequence[tuple[str, int]]) -> int:
+    def reap(self, find_live: Callable[[], Collection[tuple[str, int]]]) -> int:
         """Remove sandboxes of other than the live attempts; see SandboxHost."""
-        left = [one for one in self.open if (one.spec.task_id, one.spec.attempt) not in live]
+        listed = list(self.open)
+        live = find_live()
+        left = [one for one in listed if (one.spec.task_id, one.spec.attempt) not in live]
         for sandbox in left:
             self._close(sandbox)
         return len(left)

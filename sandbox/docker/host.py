@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from sandbox.docker.volumes import Volume, VolumeOwner, VolumeStore
 from sandbox.docker.workspaces import Repositories, Workspaces
 from sandbox.errors import UnsupportedError
 from sandbox.sandbox import Sandbox, SandboxSpec
-from sandbox.snapshot import Snapshot
+from sandbox.snapshot import CommitId, Snapshot
 from sandbox.source import ImportedSource, Source
 
 AGENT = "agent"
@@ -61,7 +61,7 @@ class DockerSandboxHost:
         self._images = images
         self._instance_id = instance_id
         self._uid, self._gid = owner
-        self._volumes = VolumeStore(home / "work", uid=self._uid, gid=self._gid)
+        self._volumes = VolumeStore(home / "work")
         self._starts = threading.BoundedSemaphore(starts_parallel)
 
     def resolve_image(self, reference: str) -> str:
@@ -94,6 +94,7 @@ class DockerSandboxHost:
                     start=spec.start,
                     lay=spec.lay,
                     register=spec.purpose == AGENT,
+                    erase=False,
                 )
             )
             container = self._enter_container(spec, volume, image=image, stack=stack)
@@ -109,17 +110,24 @@ class DockerSandboxHost:
         """Return the patch from the base to `source_tree`; see SandboxHost."""
         return self._workspaces.make_patch(snapshot)
 
+    def export_branch(
+        self, snapshot: Snapshot, repository: str, *, branch: str, message: str
+    ) -> CommitId:
+        """Make a branch in a user's repository; see SandboxHost."""
+        return self._workspaces.export_branch(snapshot, repository, branch=branch, message=message)
+
     def read_source_file(self, snapshot: Snapshot, path: str) -> bytes | None:
         """Return the bytes of a file of `source_tree`, or None; see SandboxHost."""
         return self._workspaces.read_source_file(snapshot, path)
 
-    def reap(self, live: Sequence[tuple[str, int]]) -> int:
+    def reap(self, find_live: Callable[[], Collection[tuple[str, int]]]) -> int:
         """Remove what this instance made for other than the live attempts; see SandboxHost."""
         return reap(
-            set(live),
+            find_live,
             engine=self._engine,
             volumes=self._volumes,
             instance_id=self._instance_id,
+            forget=self._workspaces.prune,
         )
 
     def release(self, task_id: str) -> None:
@@ -127,6 +135,7 @@ class DockerSandboxHost:
         for name, owner in self._volumes.list_owners():
             if owner.task_id == task_id:
                 self._volumes.remove(name, owner=owner)
+                self._workspaces.prune(self._volumes.files_of(name))
 
     def _open_volume(self, spec: SandboxSpec) -> AbstractContextManager[Volume]:
         name = spec.task_id if spec.purpose == AGENT else f"{spec.task_id}.{spec.purpose}"

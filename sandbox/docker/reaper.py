@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Collection
+from pathlib import Path
 
 from sandbox.docker.engine import Engine, LabelledContainer
 from sandbox.docker.specification import ATTEMPT_LABEL, INSTANCE_LABEL, TASK_LABEL
 from sandbox.docker.volumes import VolumeStore
 from sandbox.errors import EngineError
 
-Live = AbstractSet[tuple[str, int]]
-"""(task id, attempt) of each run whose lease holds."""
+FindLive = Callable[[], Collection[tuple[str, int]]]
+"""Returns (task id, attempt) of each run whose lease holds."""
 
 
-def reap(live: Live, *, engine: Engine, volumes: VolumeStore, instance_id: str) -> int:
+def reap(
+    find_live: FindLive,
+    *,
+    engine: Engine,
+    volumes: VolumeStore,
+    instance_id: str,
+    forget: Callable[[Path], object],
+) -> int:
     """Remove containers and volumes of this instance that belong to no live attempt.
 
     Another instance's are never touched; several reapers may work at once.
+
+    Args:
+        find_live: whose containers and volumes stay; asked after all have been listed, so that
+            what is made meanwhile is never taken for a left-over.
+        engine: where the containers are.
+        volumes: where the volumes are.
+        instance_id: whose things to remove.
+        forget: told the directory of each volume that was removed.
 
     Returns:
         How many were removed.
@@ -26,13 +42,17 @@ def reap(live: Live, *, engine: Engine, volumes: VolumeStore, instance_id: str) 
     """
     stuck: list[str] = []
     removed = 0
-    for container in engine.find_labelled({INSTANCE_LABEL: instance_id}):
+    containers = list(engine.find_labelled({INSTANCE_LABEL: instance_id}))
+    owners = list(volumes.list_owners())
+    live = find_live()
+    for container in containers:
         if _attempt_of(container) not in live:
             removed += _try_container(container, engine, stuck)
-    for name, owner in volumes.list_owners():
+    for name, owner in owners:
         ours = owner.instance_id == instance_id
         if ours and (owner.task_id, owner.attempt) not in live:
             removed += volumes.remove(name, owner=owner)
+            forget(volumes.files_of(name))
     volumes.empty_trash()
     if stuck:
         raise EngineError(f"{len(stuck)} containers cannot be removed: {'; '.join(stuck)}")

@@ -42,12 +42,27 @@ class Workspaces(Protocol):
         start: Snapshot,
         lay: LaidSource | None,
         register: bool,
+        erase: bool,
     ) -> AbstractContextManager[LiveWorkspace]:
-        """Fill a directory that holds workspace, home and tmp from a snapshot."""
+        """Make workspace, home and tmp in an empty directory from a snapshot.
+
+        Args:
+            erase: delete the files at the end; False where the volume ends with them.
+        """
+        ...
+
+    def prune(self, directory: Path) -> int:
+        """End the worktree entries of a directory that is gone; return how many."""
         ...
 
     def changes_between(self, before: Snapshot, after: Snapshot) -> Changes:
         """Compare the workspaces of two snapshots."""
+        ...
+
+    def export_branch(
+        self, snapshot: Snapshot, repository: str, *, branch: str, message: str
+    ) -> CommitId:
+        """Make a branch in a user's repository."""
         ...
 
     def make_patch(self, snapshot: Snapshot) -> bytes:

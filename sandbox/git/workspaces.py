@@ -13,6 +13,7 @@ from typing import Final
 from policies import Change, Changes
 from sandbox.errors import SnapshotError
 from sandbox.git.base import BaseTree, read_base_tree
+from sandbox.git.branch import BranchExporter
 from sandbox.git.differences import make_changes
 from sandbox.git.failures import translated_os_errors
 from sandbox.git.laying import LaidFile, lay_over, list_laid_paths, make_laid_entry
@@ -193,6 +194,18 @@ class GitWorkspaces:
             target, ["diff-tree", *options, base, snapshot.source_tree, "--"]
         )
 
+    def export_branch(
+        self, snapshot: Snapshot, repository: str, *, branch: str, message: str
+    ) -> CommitId:
+        """Make a branch in a user's repository from `source_tree`.
+
+        Raises:
+            SourceError: no repository, no valid branch name, or the branch exists.
+        """
+        return BranchExporter(self._repositories).export(
+            snapshot, repository, branch=branch, message=message
+        )
+
     def read_source_file(self, snapshot: Snapshot, path: str) -> bytes | None:
         """Return the bytes of a regular file of `source_tree`, or None if there is none.
 
@@ -293,6 +306,8 @@ def _clear(place: Path, *, erase: bool) -> None:
 
     A volume's root cannot be removed while it is mounted; its owner does that.
     """
+    if not place.is_dir():
+        return  # a reaper took the volume of a lapsed attempt
     with translated_os_errors(f"deleting {place}"):
         top = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
