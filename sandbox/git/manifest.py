@@ -25,6 +25,7 @@ ROOTS: Final = (b"home", b"tmp", WORKSPACE)
 Signature: TypeAlias = tuple[int, ...]
 """inode, size, mtime, ctime and mode of a file when its bytes were last read."""
 
+_KINDS: Final = {kind.value: kind for kind in EntryKind}
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
@@ -177,7 +178,7 @@ def _entry_json(name: bytes, entry: Entry) -> dict[str, object]:
 
 
 def _parse_entry(row: Mapping[str, object], clock: Iterator[int]) -> Entry:
-    kind = EntryKind(str(row["kind"]))
+    kind = _KINDS[str(row["kind"])]
     if kind is EntryKind.DIRECTORY:
         return SUBDIRECTORY
     mtime_ns = next(clock)

@@ -19,13 +19,14 @@ _NTFS_MODULES: Final = re.compile(
     rb"(?:\.gitmodules|gitmod~[1-4]|gi7eba~[1-9]|gi7d29~[1-9])[ .]*(?::.*)?",
     re.IGNORECASE | re.DOTALL,
 )
-_SUSPECT: Final = re.compile(rb"gi|\xe2|\xef|\\", re.IGNORECASE)
+# what only a name that needs a closer look holds: most paths are done after one search
+_SUSPECT: Final = re.compile(rb"gi|\xe2|\xef|\\|(?:^|/)\.{0,2}(?:/|$)", re.IGNORECASE)
 
 
 def is_git_name(name: bytes, *, symlink: bool = False) -> bool:
     """Tell whether git can hold an entry of this name in a tree."""
-    if _SUSPECT.search(name) is None:
-        return name not in (b"", b".", b"..")
+    if name in (b"", b".", b".."):
+        return False
     if any(_NTFS_GIT.fullmatch(part) for part in name.split(b"\\")):
         return False
     if _hfs_fold(name) == ".git":
@@ -35,6 +36,8 @@ def is_git_name(name: bytes, *, symlink: bool = False) -> bool:
 
 def is_git_path(path: bytes, *, symlink: bool = False) -> bool:
     """Tell whether git can hold every component of a path."""
+    if _SUSPECT.search(path) is None:
+        return True
     *parents, name = path.split(b"/")
     return all(is_git_name(part) for part in parents) and is_git_name(name, symlink=symlink)
 

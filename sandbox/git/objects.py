@@ -22,7 +22,7 @@ _ASKED_AT_ONCE: Final = 128  # about 7 KB: fits a pipe, so asking never waits fo
 
 @dataclass(frozen=True, slots=True)
 class GitObject:
-    """An object under way; its bytes are to be read to the end before the next one."""
+    """An object under way; its bytes can be read until the next one is asked for."""
 
     kind: str
     """blob, tree, commit or tag."""
@@ -41,6 +41,7 @@ class ObjectReader:
     def __init__(self, git: Git, repository: Path) -> None:
         self._repository = repository
         self._complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
+        self._unread = 0
         self._process = git.start(
             repository, ["cat-file", "--batch-command", "--buffer"], stderr=self._complaints
         )
@@ -138,6 +139,8 @@ class ObjectReader:
             raise self._broken() from error
 
     def _header(self) -> tuple[str, str, int] | None:
+        while self._unread:  # what the last object's reader did not want
+            self._take()
         line = self._stdout.readline()
         if not line.endswith(b"\n"):
             raise self._broken()
@@ -151,17 +154,19 @@ class ObjectReader:
         if header is None:
             return None
         kind, oid, size = header
-        return GitObject(kind, oid, size, self._chunks(size))
+        self._unread = size + 1  # a newline follows each object
+        return GitObject(kind, oid, size, self._chunks())
 
-    def _chunks(self, size: int) -> Iterator[bytes]:
-        left = size
-        while left:
-            chunk = self._stdout.read(min(left, _CHUNK_BYTES))
-            if not chunk:
-                raise self._broken()
-            left -= len(chunk)
-            yield chunk
-        self._stdout.read(1)  # the newline after each object
+    def _chunks(self) -> Iterator[bytes]:
+        while self._unread > 1:
+            yield self._take(all_but=1)
+
+    def _take(self, *, all_but: int = 0) -> bytes:
+        chunk = self._stdout.read(min(self._unread - all_but, _CHUNK_BYTES))
+        if not chunk:
+            raise self._broken()
+        self._unread -= len(chunk)
+        return chunk
 
     @property
     def _stdout(self) -> IO[bytes]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +37,7 @@ _WHOLE_BYTES: Final = 1024 * 1024
 """Files up to this size are read whole; larger ones are streamed."""
 _TRIES: Final = 3
 _LISTABLE: Final = 0o500
+_NAMES_ENCODING: Final = sys.getfilesystemencoding()  # what os.fsencode uses, but slower
 _SETTLE_NS: Final = 20_000_000  # two ticks of a 100 Hz kernel: file times are no finer
 _SPECIAL: Final = {
     stat.S_IFIFO: "a named pipe",
@@ -218,7 +220,7 @@ class _Walker:
         entries, left_out = result
         with os.scandir(listing.descriptor) as items:
             for item in items:
-                name = os.fsencode(item.name)
+                name = item.name.encode(_NAMES_ENCODING, "surrogateescape")
                 status = item.stat(follow_symlinks=False)
                 old = known.get(name)
                 if (
