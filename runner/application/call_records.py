@@ -53,7 +53,7 @@ def make_failure(call: StoredCall, reason: str, text: str) -> ToolResult:
 def make_denial(call: StoredCall, decision: Decision) -> ToolResult:
     """Return the result of a call that the rules denied; the executor was never called."""
     text = (
-        f"Denied by rule {decision.rule}. {_list_reasons(decision)}\n"
+        f"Denied by rule {decision.rule}: {_list_reasons(decision)}\n"
         "Nothing was run. Find a way without it, or finish and say what is in the way."
     )
     return ToolResult(call_id=call.call_id, status=ToolStatus.DENIED, reason="denied", text=text)
@@ -82,4 +82,4 @@ def make_refusal(
 def _list_reasons(decision: Decision) -> str:
     shown = decision.reasons[:SHOWN_REASONS]
     more = len(decision.reasons) - len(shown)
-    return " ".join(shown) + (f" ({more} more reasons)" if more else "")
+    return "; ".join(shown) + (f" ({more} more reasons)" if more else "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from policies import ChangeRule, Policy, Verdict
+from policies import ChangeKind, ChangeRule, Policy, Verdict
 from runner.application.session import Session
 from runner.domain.world_state import Section, make_budget_section
 
@@ -10,6 +10,13 @@ NETWORK_WORDS = {
     "none": "There is no network: nothing can be downloaded or reached.",
     "open": "There is a network.",
     "allowlist": "Only these hosts can be reached, through the proxy in the environment: ",
+}
+
+KIND_WORDS = {
+    ChangeKind.ADDED: "added",
+    ChangeKind.MODIFIED: "modified",
+    ChangeKind.DELETED: "deleted",
+    ChangeKind.MODE: "given other permissions",
 }
 
 
@@ -53,6 +60,6 @@ def _permissions(policy: Policy) -> Section:
 
 
 def _tell_rule(rule: ChangeRule) -> str:
-    kinds = ", ".join(kind.value for kind in rule.kinds) or "changed"
+    kinds = ", ".join(KIND_WORDS[kind] for kind in rule.kinds) or "changed"
     paths = ", ".join(rule.paths) or "any path"
     return f"- {paths} must not be {kinds}. {rule.because}".rstrip()
