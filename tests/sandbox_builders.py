@@ -62,8 +62,16 @@ class PlainWorkspaces:
         start: Snapshot,
         lay: LaidSource | None,
         register: bool,
+        erase: bool,
     ) -> Iterator[PlainWorkspaces]:
+        for name in ("workspace", "home", "tmp"):
+            (directory / name).mkdir()
+            if os.geteuid() == 0:
+                os.chown(directory / name, *OWNER)
         yield self
+
+    def prune(self, directory: Path) -> int:
+        return 0
 
     def take_snapshot(self) -> SnapshotTaken:
         return SnapshotTaken(snapshot=PLAIN_SNAPSHOT, changes=Changes())

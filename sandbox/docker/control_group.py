@@ -14,7 +14,7 @@ from typing import Protocol
 
 from sandbox.errors import SandboxLostError, UnsupportedError
 
-_FREEZE_SECONDS = 5.0
+_FREEZE_SECONDS = 0.3  # an exec that is being set up may not freeze; the kill works all the same
 _POLL_SECONDS = 0.0005
 _V2 = ""  # the controller's name of version 2 in /proc/<pid>/cgroup
 _NEEDED_V1 = ("memory", "pids", "freezer", "cpuacct")

@@ -66,6 +66,15 @@ class Engine:
         self._control = control
         self._streaming = streaming
 
+    def ping(self) -> None:
+        """Ask for a sign of life.
+
+        Raises:
+            EngineUnavailableError: there is none.
+        """
+        with translated("give a sign of life"):
+            self._control.ping()
+
     def image_facts(self, reference: str) -> ImageFacts:
         """Look up a local image; nothing is ever pulled.
 

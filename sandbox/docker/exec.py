@@ -6,14 +6,15 @@ import os
 import selectors
 import socket
 import time
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 
 from sandbox.command import CappedOutput, Command, Ending, StopSignal
 from sandbox.docker.engine import Engine, ExecStream
 from sandbox.docker.output import FrameReader
 from sandbox.docker.processes import Processes
-from sandbox.errors import SandboxLostError
+from sandbox.errors import EngineUnavailableError, SandboxError, SandboxLostError
 
 _BUFFER_BYTES = 256 * 1024
 _SEND_BYTES = 64 * 1024
@@ -59,10 +60,12 @@ def run_exec(
         stdin=bool(command.stdin),
     )
     with closing(engine.start_exec(exec_id)) as stream, ExitStack() as stack:
+        stack.enter_context(_killing_on_error(processes))
         attended = _Attended(stream, command, processes=processes, stop=stop, stack=stack)
-        cause = attended.attend(started + command.timeout_seconds)
+        cause = attended.attend(started + command.timeout_seconds, engine=engine)
         ended = time.monotonic()
         killed = _end(attended, processes)
+        attended.check_connection()
     return ExecEnded(
         cause=cause,
         exit_code=_await_exit_code(engine, exec_id),
@@ -71,6 +74,17 @@ def run_exec(
         killed_processes=killed,
         wall_seconds=ended - started,
     )
+
+
+@contextmanager
+def _killing_on_error(processes: Processes) -> Iterator[None]:
+    """Leave nothing running where the engine fails in the middle: the kernel needs no engine."""
+    try:
+        yield
+    except SandboxError:
+        with suppress(SandboxError):
+            processes.kill_others()
+        raise
 
 
 class _Attended:
@@ -97,12 +111,18 @@ class _Attended:
         self.frames = FrameReader(command.output_bytes)
         self.at_end = False
         """The engine closed the connection: no more output."""
+        self._was_cut = False
+        self._heard_after_end = False
         self.frames.feed(memoryview(stream.early))
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if command.stdin else 0)
         self._selector.register(self._connection, events)
 
-    def attend(self, deadline: float) -> Ending | None:
-        """Return when the command's main process is gone, or the reason to end it."""
+    def attend(self, deadline: float, *, engine: Engine) -> Ending | None:
+        """Return when the command's main process is gone, or the reason to end it.
+
+        Raises:
+            EngineUnavailableError: the connection ended with the engine, not with the command.
+        """
         look = time.monotonic() + _FIRST_LOOK_SECONDS
         while True:
             now = time.monotonic()
@@ -116,6 +136,16 @@ class _Attended:
                     return None
             if self._move(min(look, deadline) - now) or self._is_over():
                 return None
+            self._check_early_end(engine)
+
+    def check_connection(self) -> None:
+        """Make sure that the output is whole.
+
+        Raises:
+            EngineUnavailableError: the connection was cut.
+        """
+        if self._was_cut:
+            raise EngineUnavailableError("the engine cut the connection of a command")
 
     def drain(self, seconds: float) -> bool:
         """Read what is still to come, for a while; return whether there was anything."""
@@ -124,6 +154,13 @@ class _Attended:
         while not self.at_end and (left := deadline - time.monotonic()) > 0:
             self._move(left)
         return self._moves > before
+
+    def _check_early_end(self, engine: Engine) -> None:
+        """Tell a command that closed its output from an engine that died: both look the same."""
+        if self.at_end and not self._heard_after_end:
+            self.check_connection()
+            engine.ping()
+            self._heard_after_end = True
 
     def _is_over(self) -> bool:
         """Tell whether nobody can be waited for: a command may close its output and go on."""
@@ -160,7 +197,8 @@ class _Attended:
         except BlockingIOError:
             return
         except ConnectionError:
-            count = 0  # cut: what became of the command is asked of the engine afterwards
+            self._was_cut = True
+            count = 0
         self._moves += 1
         if count:
             self.frames.feed(self._buffer[:count])

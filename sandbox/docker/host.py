@@ -61,7 +61,7 @@ class DockerSandboxHost:
         self._images = images
         self._instance_id = instance_id
         self._uid, self._gid = owner
-        self._volumes = VolumeStore(home / "work")
+        self._volumes = VolumeStore(home / "work", may_mount=os.geteuid() == 0)
         self._starts = threading.BoundedSemaphore(starts_parallel)
 
     def resolve_image(self, reference: str) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from policies import DiskLimit
-from sandbox.command import CappedOutput, Command, CommandResult, Ending, StopSignal
+from sandbox.command import Command, CommandResult, StopSignal
 from sandbox.docker.container import Container
 from sandbox.docker.control_group import Counters
 from sandbox.docker.ending import EndingFacts, judge_ending
 from sandbox.docker.engine import Engine
 from sandbox.docker.exec import ExecEnded, run_exec
 from sandbox.docker.failures import ConflictError, NotThereError
-from sandbox.docker.start_failure import find_start_failure
+from sandbox.docker.start_failure import correct_start_failure
 from sandbox.docker.volumes import Volume
 from sandbox.docker.workspaces import LiveWorkspace
 from sandbox.errors import SandboxLostError
@@ -55,18 +55,7 @@ class DockerSandbox:
         except (NotThereError, ConflictError) as error:
             raise SandboxLostError(f"the container is gone: {error}") from error
         after = self._container.group.read_counters()
-        failure = find_start_failure(ended, command)
-        if failure is None:
-            return self._judge(ended, before, after)
-        exit_code, said = failure
-        return CommandResult(
-            ending=Ending.EXITED,
-            exit_code=exit_code,
-            stdout=CappedOutput(),
-            stderr=said,
-            wall_seconds=ended.wall_seconds,
-            detail="the command did not start",
-        )
+        return self._judge(correct_start_failure(ended, command), before, after)
 
     def take_snapshot(self) -> SnapshotTaken:
         """Record the files as they are now; see Sandbox."""

@@ -6,7 +6,7 @@ root (`disk: watched`) it is a directory whose use is added up after each comman
 
     work/<name>/owner       instance and attempt, for the reaper
     work/<name>/image       the sparse file; not there when watched
-    work/<name>/files/      workspace, home, tmp
+    work/<name>/files/      workspace, home, tmp: whoever fills the volume makes them
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ from policies import DiskLimit, Limits
 from sandbox.errors import DiskFullError, EngineError, UnsupportedError
 from sandbox.git.removal import remove_entry
 
-PARTS = ("workspace", "home", "tmp")
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
 _MIB = 1024 * 1024
 _INODE_BYTES = 256  # mke2fs.conf(5): default of ext4
+_INODES_PER_MIB = 256  # as many as ext4 can have: one block of bitmap for each 128 MiB
 _FIXED_MIB = 8  # superblock, group descriptors and bitmaps
 _FULL_BYTES = 64 * 1024  # ext4 refuses writes while a few reserved blocks still show as free
 _TOOL_SECONDS = 60.0
@@ -53,7 +52,7 @@ class Volume:
     """A volume in use."""
 
     files: Path
-    """Holds workspace, home and tmp, each owned by the container's user."""
+    """Empty at first; workspace, home and tmp are made by who fills it."""
     disk: DiskLimit
     limits: Limits
 
@@ -69,10 +68,9 @@ class Volume:
 class VolumeStore:
     """All volumes of one home."""
 
-    def __init__(self, work: Path, *, uid: int, gid: int) -> None:
+    def __init__(self, work: Path, *, may_mount: bool) -> None:
         self._work = work
-        self._uid = uid
-        self._gid = gid
+        self._may_mount = may_mount
 
     def check(self, disk: DiskLimit) -> None:
         """Say whether a limit of that kind can be held here.
@@ -80,7 +78,7 @@ class VolumeStore:
         Raises:
             UnsupportedError: it cannot.
         """
-        if disk is DiskLimit.HARD and os.geteuid() != 0:
+        if disk is DiskLimit.HARD and not self._may_mount:
             raise UnsupportedError(
                 "a hard disk limit needs root on this host (a loop-mounted file system); "
                 "`disk: watched` in the policy samples the use instead"
@@ -104,6 +102,10 @@ class VolumeStore:
             yield self._make(directory, owner, limits=limits, disk=disk)
         finally:
             self.remove(name, owner=owner)
+
+    def files_of(self, name: str) -> Path:
+        """Return where the files of a volume are, whether it exists or not."""
+        return self._directory(name) / "files"
 
     def list_owners(self) -> tuple[tuple[str, VolumeOwner], ...]:
         """Return the name and owner of each volume."""
@@ -167,29 +169,25 @@ class VolumeStore:
                 files.mkdir()
                 if disk is DiskLimit.HARD:
                     _mount_image(directory / "image", files, limits)
-            for part in PARTS:
-                self._make_part(files / part)
         except OSError as error:
             raise DiskFullError(f"no volume can be made in {str(directory)!r}: {error}") from error
         return Volume(files=files, disk=disk, limits=limits)
 
-    def _make_part(self, part: Path) -> None:
-        part.mkdir(mode=0o755)
-        if os.geteuid() == 0:
-            os.chown(part, self._uid, self._gid)
-
 
 def _mount_image(image: Path, point: Path, limits: Limits) -> None:
     # The tables for the inodes come on top, so that what is promised is there for data.
-    tables_mib = limits.inodes * _INODE_BYTES // _MIB + _FIXED_MIB
+    inodes = min(limits.inodes, limits.disk_mib * _INODES_PER_MIB)
+    tables_mib = inodes * _INODE_BYTES // _MIB + _FIXED_MIB
     with image.open("xb") as file:
         os.truncate(file.fileno(), (limits.disk_mib + tables_mib) * _MIB)
     # No journal: after a crash the volume is made anew from the snapshot, never repaired.
     _run_tool(
-        *("mkfs.ext4", "-q", "-F", "-m", "0", "-O", "^has_journal", "-N", str(limits.inodes)),
-        *("-E", "lazy_itable_init=1,nodiscard", "-I", str(_INODE_BYTES), str(image)),
+        *("mkfs.ext4", "-q", "-F", "-b", "4096", "-m", "0", "-O", "^has_journal"),
+        *("-N", str(inodes), "-I", str(_INODE_BYTES)),
+        *("-E", "lazy_itable_init=1,nodiscard", str(image)),
     )
     _run_tool("mount", "-o", "loop,nosuid,nodev,noatime", str(image), str(point))
+    (point / "lost+found").rmdir()  # nothing is ever repaired here
 
 
 def _unmount(point: str) -> None:

@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import pytest
 
-from sandbox import CappedOutput, Command
+from sandbox import CappedOutput, Command, Ending
 from sandbox.docker.exec import ExecEnded
-from sandbox.docker.start_failure import find_start_failure
+from sandbox.docker.start_failure import correct_start_failure
 
 COMMAND = Command(argv=("nosuch",))
 
@@ -27,15 +29,28 @@ def ended(exit_code, said):
     ],
 )
 def test_a_command_that_did_not_start_is_told_in_a_shells_words(said, exit_code, text):
-    code, output = find_start_failure(
+    corrected = correct_start_failure(
         ended(126, b"OCI runtime exec failed: exec failed: " + said), COMMAND
     )
 
-    assert code == exit_code
-    assert text in output.head.decode()
-    assert b"OCI" not in output.head
+    assert corrected.exit_code == exit_code
+    assert text in corrected.stderr.head.decode()
+    assert (corrected.stdout.head, corrected.stdout.total_bytes) == (b"", 0)
+
+
+def test_a_command_that_we_killed_while_it_started_keeps_our_cause_and_says_nothing():
+    said = b"OCI runtime exec failed: exec failed: read init-p: connection reset by peer"
+    killed = replace(ended(126, said), cause=Ending.STOPPED)
+
+    corrected = correct_start_failure(killed, COMMAND)
+
+    assert corrected.cause is Ending.STOPPED
+    assert (corrected.stdout.head, corrected.stderr.head) == (b"", b"")
 
 
 def test_a_command_that_ran_and_exited_126_is_left_alone():
-    assert find_start_failure(ended(126, b"its own words"), COMMAND) is None
-    assert find_start_failure(ended(1, b"OCI runtime exec failed: really"), COMMAND) is None
+    ran = ended(126, b"its own words")
+    failed = ended(1, b"OCI runtime exec failed: really")
+
+    assert correct_start_failure(ran, COMMAND) is ran
+    assert correct_start_failure(failed, COMMAND) is failed

@@ -1,0 +1,129 @@
+"""Volumes on this host's own file systems: hard ones need root."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+import pytest
+
+from policies import DiskLimit, Limits
+from sandbox import UnsupportedError
+from sandbox.docker.volumes import VolumeOwner, VolumeStore
+
+LIMITS = Limits(disk_mib=16, inodes=500)
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="loop mounts need root")
+
+
+@pytest.fixture
+def store(tmp_path) -> VolumeStore:
+    return VolumeStore(tmp_path / "work", may_mount=True)
+
+
+@pytest.fixture
+def owner() -> VolumeOwner:
+    return VolumeOwner("i1", f"t{secrets.token_hex(4)}", 1)
+
+
+def mounts_below(path: Path) -> int:
+    return Path("/proc/self/mountinfo").read_text().count(f" {path}/")
+
+
+@needs_root
+def test_a_hard_volume_holds_what_it_promises_and_no_more(store, owner, tmp_path):
+    with store.open_volume("v", owner, limits=LIMITS, disk=DiskLimit.HARD) as volume:
+        room = os.statvfs(volume.files)
+        free_mib = room.f_bavail * room.f_frsize / 2**20
+
+        assert 15 <= free_mib <= 24
+        assert 480 <= room.f_favail <= 600
+        assert list(volume.files.iterdir()) == []
+        assert not volume.is_full()
+        with pytest.raises(OSError, match="No space"):
+            (volume.files / "big").write_bytes(bytes(40 << 20))
+        assert volume.is_full()
+
+    assert mounts_below(tmp_path) == 0
+    assert store.list_owners() == ()
+
+
+@needs_root
+def test_a_mount_that_a_dead_process_left_is_replaced(store, owner, tmp_path):
+    left = store.open_volume("v", owner, limits=LIMITS, disk=DiskLimit.HARD)
+    volume = left.__enter__()
+    (volume.files / "old").touch()
+    again = VolumeOwner(owner.instance_id, owner.task_id, 2)
+
+    with store.open_volume("v", again, limits=LIMITS, disk=DiskLimit.HARD) as fresh:
+        assert list(fresh.files.iterdir()) == []
+        assert mounts_below(tmp_path) == 1
+        # the first attempt comes back to life and ends: the second one's volume stays
+        left.__exit__(None, None, None)
+        assert fresh.files.is_dir()
+        assert store.list_owners() == (("v", again),)
+
+    assert mounts_below(tmp_path) == 0
+
+
+@needs_root
+def test_a_volume_that_is_in_use_is_detached(store, owner, tmp_path):
+    with store.open_volume("v", owner, limits=LIMITS, disk=DiskLimit.HARD) as volume:
+        held = (volume.files / "held").open("wb")
+
+        assert store.remove("v")
+
+    held.close()
+    assert mounts_below(tmp_path) == 0
+
+
+def test_a_watched_volume_is_full_above_its_limits(store, owner):
+    with store.open_volume("v", owner, limits=LIMITS, disk=DiskLimit.WATCHED) as volume:
+        assert not volume.is_full()
+        (volume.files / "big").write_bytes(bytes(17 << 20))
+        assert volume.is_full()
+        (volume.files / "big").unlink()
+        for number in range(501):
+            (volume.files / str(number)).touch()
+        assert volume.is_full()
+        (volume.files / "link").symlink_to("/")  # never followed
+
+    assert store.list_owners() == ()
+
+
+def test_removing_is_idempotent_and_spares_another_owners(store, owner):
+    with store.open_volume("v", owner, limits=LIMITS, disk=DiskLimit.WATCHED):
+        other = VolumeOwner("i1", "other", 1)
+
+        assert not store.remove("v", owner=other)
+        assert store.remove("v", owner=owner)
+        assert not store.remove("v", owner=owner)
+
+
+def test_what_a_dead_process_had_begun_to_delete_is_deleted(store, owner, tmp_path):
+    trash = tmp_path / "work" / ".trash-1" / "deep"
+    trash.mkdir(parents=True)
+    (trash / "x").touch()
+    trash.chmod(0)
+
+    store.empty_trash()
+
+    assert list((tmp_path / "work").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["", "..", "../x", "a/b", ".lock", "-x", "x" * 200])
+def test_a_name_that_leads_elsewhere_is_refused(store, owner, name):
+    with pytest.raises(UnsupportedError):
+        store.remove(name)
+
+
+def test_without_root_a_hard_limit_is_refused_naming_the_other_mode(tmp_path, owner):
+    store = VolumeStore(tmp_path / "work", may_mount=False)
+
+    with (
+        pytest.raises(UnsupportedError, match="disk: watched"),
+        store.open_volume("v", owner, limits=LIMITS, disk=DiskLimit.HARD),
+    ):
+        pytest.fail("made")
+
+    assert not (tmp_path / "work").exists()
