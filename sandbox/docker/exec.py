@@ -185,9 +185,10 @@ class _Attended:
             if key.fd == self._main:
                 self._selector.unregister(self._main)
                 main_exited = True
-            elif events & selectors.EVENT_READ:
+                continue
+            if events & selectors.EVENT_READ:
                 self._receive()
-            else:
+            if events & selectors.EVENT_WRITE and not self.at_end:
                 self._send()
         return main_exited
 

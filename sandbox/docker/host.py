@@ -134,8 +134,7 @@ class DockerSandboxHost:
         """Forget a task's worktree entry and volume; see SandboxHost."""
         for name, owner in self._volumes.list_owners():
             if owner.task_id == task_id:
-                self._volumes.remove(name, owner=owner)
-                self._workspaces.prune(self._volumes.files_of(name))
+                self._volumes.remove(name, owner=owner, forget=self._workspaces.prune)
 
     def _open_volume(self, spec: SandboxSpec) -> AbstractContextManager[Volume]:
         name = spec.task_id if spec.purpose == AGENT else f"{spec.task_id}.{spec.purpose}"

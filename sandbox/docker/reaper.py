@@ -51,8 +51,7 @@ def reap(
     for name, owner in owners:
         ours = owner.instance_id == instance_id
         if ours and (owner.task_id, owner.attempt) not in live:
-            removed += volumes.remove(name, owner=owner)
-            forget(volumes.files_of(name))
+            removed += volumes.remove(name, owner=owner, forget=forget)
     volumes.empty_trash()
     if stuck:
         raise EngineError(f"{len(stuck)} containers cannot be removed: {'; '.join(stuck)}")

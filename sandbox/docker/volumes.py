@@ -16,14 +16,18 @@ import os
 import re
 import secrets
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
+
 from policies import DiskLimit, Limits
 from sandbox.errors import DiskFullError, EngineError, UnsupportedError
 from sandbox.git.removal import remove_entry
+
+log = structlog.get_logger(__name__)
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
 _MIB = 1024 * 1024
@@ -115,11 +119,19 @@ class VolumeStore:
         owners = [(name, _read_owner(self._work / name)) for name in names]
         return tuple((name, owner) for name, owner in owners if owner is not None)
 
-    def remove(self, name: str, *, owner: VolumeOwner | None = None) -> bool:
+    def remove(
+        self,
+        name: str,
+        *,
+        owner: VolumeOwner | None = None,
+        forget: Callable[[Path], object] | None = None,
+    ) -> bool:
         """Unmount and delete a volume; return False if there was none.
 
         Args:
+            name: of the volume.
             owner: touch it only while it is this one's; a new attempt may have taken the name.
+            forget: told where its files were, before anybody else can take the name.
 
         Raises:
             EngineError: it cannot be deleted.
@@ -132,6 +144,8 @@ class VolumeStore:
                 _unmount(point)
             trash = self._work / f"{_TRASH}{secrets.token_hex(_TOKEN_BYTES)}"
             directory.rename(trash)  # so that nobody waits for the deletion
+            if forget is not None:
+                forget(self.files_of(name))
         _delete(trash)
         return True
 
@@ -194,6 +208,7 @@ def _unmount(point: str) -> None:
     if _try_tool("umount", point):
         return
     # Something holds it: detach it now, the kernel ends it with the last user.
+    log.warning("volume.detached", mount_point=point)
     _run_tool("umount", "--lazy", point)
 
 

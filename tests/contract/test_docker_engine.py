@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+import os
 import secrets
 import socket
 import struct
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -191,7 +194,7 @@ def test_the_reaper_takes_every_state_and_no_other_instances(engine, host, image
     try:
         assert host.reap(lambda: [(spec.task_id, spec.attempt)]) == 0
         assert host.reap(lambda: [(spec.task_id, spec.attempt + 1)]) == 1
-        assert host.reap(lambda: []) == 0
+        assert host.reap(list) == 0
         assert engine.inspect(foreign)["State"]["Status"] == "created"
     finally:
         engine.remove(created)
@@ -277,6 +280,36 @@ def test_survivors_are_killed_through_the_engine_where_control_groups_are_not_ou
             assert engine.inspect(container.container_id)["State"]["Paused"] is False
 
 
+KILLED_RUNNER = """
+import sys
+from pathlib import Path
+from sandbox_builders import find_image, make_plain_host, make_spec, open_test_engine, run
+with open_test_engine() as engine:
+    host = make_plain_host(engine, Path(sys.argv[1]), instance_id=sys.argv[2])
+    with host.open_sandbox(make_spec(find_image(engine), task_id="killed")) as sandbox:
+        print(sandbox.sandbox_id, flush=True)
+        run(sandbox, "sleep", "60", timeout_seconds=60)
+"""
+
+
+def test_what_a_killed_runner_left_is_removed_by_the_next_one(engine, host, tmp_path, instance_id):
+    paths = os.pathsep.join(["tests", "."])
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED_RUNNER, str(tmp_path), instance_id],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": paths},
+    ) as runner:
+        container_id = runner.stdout.readline().decode().strip()
+        runner.kill()
+    assert engine.inspect(container_id)["State"]["Running"]
+
+    assert host.reap(lambda: [("killed", 1)]) == 0
+    assert host.reap(list) == 2  # the container and its volume
+
+    assert mine(engine, instance_id) == 0
+    assert str(tmp_path) not in Path("/proc/self/mountinfo").read_text()
+
+
 class CuttingProxy:
     """A proxy to the engine that can die: every connection ends, none is accepted."""
 
@@ -334,7 +367,7 @@ def test_an_engine_that_dies_in_mid_command_is_told_and_nothing_runs_on(
             manager.__exit__(None, None, None)
 
     again = make_plain_host(engine, tmp_path, instance_id=instance_id)
-    assert again.reap(lambda: []) >= 1
+    assert again.reap(list) >= 1
     assert mine(engine, instance_id) == 0
 
 

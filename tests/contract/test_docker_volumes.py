@@ -100,6 +100,19 @@ def test_removing_is_idempotent_and_spares_another_owners(store, owner):
         assert not store.remove("v", owner=owner)
 
 
+def test_a_removed_volumes_place_is_told_while_nobody_can_take_it(store, owner):
+    told: list[tuple[Path, bool]] = []
+
+    def forget(files: Path) -> None:
+        told.append((files, files.exists()))
+
+    with store.open_volume("v", owner, limits=LIMITS, disk=DiskLimit.WATCHED) as volume:
+        store.remove("v", owner=VolumeOwner("i1", "other", 1), forget=forget)
+        store.remove("v", owner=owner, forget=forget)
+
+    assert told == [(volume.files, False)]
+
+
 def test_what_a_dead_process_had_begun_to_delete_is_deleted(store, owner, tmp_path):
     trash = tmp_path / "work" / ".trash-1" / "deep"
     trash.mkdir(parents=True)
