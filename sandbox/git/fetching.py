@@ -116,9 +116,10 @@ class SourceFetcher:
         by_name = self._fetch(origin, f"{origin.ref}:{_HOP_REF}", into=hop, history=History.FULL)
         if by_name.exit_code != 0:
             raise SourceError(origin.shown, f"fetching failed: {show_stderr(by_name.stderr)}")
+        pinned = self._run([f"--git-dir={hop}", "update-ref", _HOP_REF, origin.commit])
         nearby = Origin(origin.shown, str(hop), origin.canonical, origin.commit)
         handed_on = self._fetch(nearby, f"{origin.commit}:{BASE_REF}", into=into, history=history)
-        if handed_on.exit_code != 0:
+        if pinned.exit_code != 0 or handed_on.exit_code != 0:
             raise SourceError(origin.shown, f"{origin.ref} moved while it was fetched; try again")
 
     def make_bare(self, path: Path) -> None:

@@ -82,10 +82,11 @@ class GitWorkspace:
             RepositoryError, DiskFullError: the snapshot cannot be read or written.
         """
         self._setting = setting
+        self._ref = f"refs/forkyard/{setting.task_id}"
         with self._open_reader(start) as reader:
             parts = get_parts(reader, start)
             self._standing = self._restore(reader, start, parts, former=TreeState())
-            tip = reader.find(f"refs/forkyard/{setting.task_id}")
+            tip = reader.find(self._ref)
             self._tip = tip.oid if tip is not None else start.commit
 
     @property
@@ -109,7 +110,7 @@ class GitWorkspace:
         """
         before = self._standing
         repository = before.snapshot.repository_id
-        with self._setting.repositories.writing(repository, self._setting.task_id) as stream:
+        with self._setting.repositories.writing(repository, self._ref) as stream:
             walked = self._walk(before.state, stream)
             state = self._judged(walked)
             coverage = _make_coverage(state)
@@ -184,7 +185,7 @@ class GitWorkspace:
         before = self._standing
         continues = self._tip == before.snapshot.commit
         plan = CommitPlan(
-            ref=f"refs/forkyard/{self._setting.task_id}",
+            ref=self._ref,
             parent=self._tip,
             reset_to_tree="" if continues else before.parts.tree,
             at_seconds=int(time.time()),

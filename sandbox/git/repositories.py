@@ -123,14 +123,34 @@ class GitRepositories:
             yield
 
     @contextmanager
-    def writing(self, repository: RepositoryId, task_id: str) -> Iterator[FastImport]:
-        """Open a stream into `snapshots.git` as the only writer of a task's ref."""
+    def writing(self, repository: RepositoryId, ref: str) -> Iterator[FastImport]:
+        """Open a stream into `snapshots.git` as the only writer of a ref."""
         target = self.snapshots_repository(repository)
-        with hold_lock(self._repos / repository / "locks" / task_id) as lock:
-            # git inherits the lock: while it lives, nobody takes its ref's lock file for stale
-            (target / "refs" / "forkyard" / f"{task_id}.lock").unlink(missing_ok=True)
+        with hold_lock(self._repos / repository / "locks" / ref.replace("/", ".")) as lock:
+            # git inherits our lock: while it lives, nobody takes its ref's lock file for stale
+            (target / f"{ref}.lock").unlink(missing_ok=True)
             with FastImport(self.git, target, keep_open=(lock,)) as stream:
                 yield stream
+
+    def tidy(self, repository: RepositoryId, *, packs_kept: int = 150) -> bool:
+        """Join the packs of many snapshots, each of which left one; safe while tasks live.
+
+        Args:
+            repository: whose `snapshots.git`.
+            packs_kept: up to so many packs nothing is done.
+
+        Returns:
+            Whether there was something to do.
+
+        Raises:
+            RepositoryError, DiskFullError: git failed; all objects are still there.
+        """
+        target = self.snapshots_repository(repository)
+        if len(list((target / "objects" / "pack").glob("*.pack"))) <= packs_kept:
+            return False
+        with hold_lock(self._repos / repository / "locks" / "tidy"):
+            self.git.run(target, ["repack", "-d", "--quiet", "--geometric=2", "--write-midx"])
+        return True
 
     def open_reader(self, repository: RepositoryId) -> ObjectReader:
         """Open a reader of snapshots and of the bases that they borrow from.
@@ -229,8 +249,12 @@ class GitRepositories:
         if line not in known.splitlines(keepends=True):
             alternates.parent.mkdir(exist_ok=True)
             fresh = alternates.with_name("alternates.new")
-            fresh.write_text(known + line)
+            with fresh.open("w") as file:
+                file.write(known + line)
+                file.flush()
+                os.fsync(file.fileno())
             fresh.rename(alternates)
+            _sync_directory(alternates.parent)
 
 
 def _publish(building: Path, target: Path) -> None:
@@ -239,7 +263,11 @@ def _publish(building: Path, target: Path) -> None:
         mode = stat.S_IMODE(place.lstat().st_mode)
         place.chmod(mode | (_READABLE_FOLDER if place.is_dir() else _READABLE_FILE))
     building.rename(target)
-    descriptor = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+    _sync_directory(target.parent)
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
     finally:

@@ -134,6 +134,9 @@ class GitWorkspaces:
     def prune(self, directory: Path) -> int:
         """Delete what a dead task left in its volume, and end its worktree entries.
 
+        Args:
+            directory: where the volume is or was; its `workspace`, `home` and `tmp` are deleted.
+
         Returns:
             How many entries were ended.
 
@@ -254,7 +257,7 @@ class GitWorkspaces:
         self, repository: RepositoryId, base: BaseTree, reader: ObjectReader
     ) -> None:
         state = make_start_state(base, reader)
-        with self._repositories.writing(repository, f"start-{base.commit}") as stream:
+        with self._repositories.writing(repository, start_ref(base.commit)) as stream:
             record_start(stream, base, state)
 
 

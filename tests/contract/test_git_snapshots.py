@@ -384,3 +384,19 @@ def test_a_damaged_object_is_noticed_at_restore(bench):
 
         with pytest.raises(SnapshotError, match="is not sha256"):
             workspace.restore(forged)
+
+
+def test_joining_packs_loses_nothing_and_disturbs_nobody(bench):
+    start = bench.start(BASE)
+    taken = []
+    with bench.workspaces.open_workspace(bench.volume(), task_id="t1", start=start) as workspace:
+        for number in range(12):
+            (workspace.paths.workspace / "n").write_bytes(b"%d" % number)
+            taken.append(workspace.take_snapshot().snapshot)
+            bench.repositories.tidy(start.repository_id, packs_kept=5)
+
+        for snapshot in taken:
+            workspace.restore(snapshot)
+    packs = list((bench.snapshots(start) / "objects" / "pack").glob("*.pack"))
+    assert len(packs) <= 6
+    assert bench.repositories.tidy(start.repository_id) is False

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from sandbox import History, Source, SourceError, SourceKind
+from sandbox.git.environment import make_environment
+from sandbox.git.fetching import SourceFetcher
 from sandbox.git.repositories import GitRepositories
 from sandbox.git.testing import ExampleRepository, GitBench, run_git
 
@@ -127,6 +129,25 @@ def test_a_url_is_a_source(bench, history):
     for ref in ("HEAD", "main", "v1", commit):
         source = Source(kind=SourceKind.URL, location=url, ref=ref, history=history)
         assert bench.repositories.import_source(source).commit == commit
+
+
+def test_a_server_that_hands_out_refs_only_is_a_source(bench):
+    """An annotated tag's commit is no tip, so an old server refuses it by its id."""
+    commit = bench.example.commit({"a": b"1"})
+    bench.example.git("tag", "--annotate", "--message=t", "v1")
+    bench.example.commit({"a": b"2 later"})
+    old = {k: "0" if v == "2" else v for k, v in make_environment().items()}
+    fetcher = SourceFetcher(old)
+    place = bench.root / "place"
+    place.mkdir()
+    fetcher.make_bare(place / "base.git")
+
+    origin = fetcher.find_at_url(f"file://{bench.example.path}", "v1")
+    fetcher.fetch(origin, into=place / "base.git", history=History.FULL)
+
+    assert origin.commit == commit
+    assert len(objects_of(place / "base.git")) == 3
+    assert (place / "base.git.hop").exists()
 
 
 def test_the_url_is_stored_nowhere(bench):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sandbox import DiskFullError
 from sandbox.git.testing import GitBench
 
 AGENT_CONFIG = """
@@ -194,3 +195,23 @@ print(volume.exists())
         "True",
         "False",
     ]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small file system")
+def test_a_full_volume_is_called_full_and_nothing_is_left_registered(bench):
+    start = bench.start({"big": b"x" * 3_000_000})
+    volume = bench.volume()
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "forkyard-test", str(volume)], check=True
+    )
+    try:
+        with (
+            pytest.raises(DiskFullError),
+            bench.workspaces.open_workspace(volume, task_id="t1", start=start),
+        ):
+            pass
+
+        assert list(volume.iterdir()) == []
+    finally:
+        subprocess.run(["umount", str(volume)], check=True)
+    assert list((bench.snapshots(start) / "worktrees").glob("*")) == []
