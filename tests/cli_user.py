@@ -42,11 +42,8 @@ class User:
         return self.folder / "home"
 
     def environment(self):
-        kept = {
-            name: os.environ[name]
-            for name in ("PATH", "HOME", "DOCKER_HOST")
-            if name in os.environ
-        }
+        names = ("PATH", "HOME", "DOCKER_HOST", "PYTHONPATH")
+        kept = {name: os.environ[name] for name in names if name in os.environ}
         return {**kept, "FORKYARD_HOME": str(self.home), "TERM": "dumb", **self.env}
 
     def argv(self, *arguments):

@@ -70,8 +70,10 @@ def list_task_reports(
         snapshots: also name the first and last snapshot, which reads every rollout.
     """
     with services.store.read() as view:
-        tasks = view.list_tasks(batch_id)
-        return [_describe_row(view, task, services, snapshots=snapshots) for task in tasks]
+        if snapshots:
+            tasks = view.list_tasks(batch_id)
+            return [_describe_row(view, task, services, snapshots=True) for task in tasks]
+        return _describe_rows(view, view.list_tasks(batch_id), services, batch_id)
 
 
 def _describe_row(
@@ -86,6 +88,35 @@ def _describe_row(
         base_snapshot_id=ends.base.snapshot_id if ends else "",
         snapshot_id=ends.last.snapshot_id if ends else "",
     )
+
+
+class BatchFollower:
+    """Looks at one batch again and again; what never changes is read once."""
+
+    def __init__(self, batch_id: BatchId, services: Services) -> None:
+        self._services = services
+        with services.store.read() as view:
+            self._batch = view.get_batch(batch_id)
+            self._tasks = tuple(view.list_tasks(batch_id))
+
+    def look(self) -> BatchReport:
+        """Return the batch as it stands, without files; one query where nothing was retried."""
+        with self._services.store.read() as view:
+            batch_id = self._batch.batch_id
+            rows = _describe_rows(view, self._tasks, self._services, batch_id)
+        return BatchReport(batch=self._batch, tasks=tuple(rows))
+
+
+def _describe_rows(
+    view: StoreReader, tasks: Sequence[Task], services: Services, batch_id: BatchId | None
+) -> list[TaskReport]:
+    now = services.clock.now()
+    reports = []
+    for task, last in zip(tasks, view.list_last_runs(batch_id), strict=True):
+        runs = (last,) if last.number == 1 else tuple(view.list_runs(task.task_id))
+        clocks = measure_clocks(runs, now=now)
+        reports.append(TaskReport(task=task, runs=runs, clocks=clocks))
+    return reports
 
 
 def describe_batch(batch_id: BatchId, services: Services) -> BatchReport:

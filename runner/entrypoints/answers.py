@@ -335,6 +335,8 @@ class DemoEnded:
     """The demo's batch, with what to look at next."""
 
     batch: BatchEnded
+    program: str
+    """How a shell calls this program with the same home."""
 
     @property
     def exit_code(self) -> int:

@@ -30,6 +30,7 @@ from runner.entrypoints.exit_codes import (
 )
 from runner.entrypoints.logs import LEVELS, set_up_logs
 from runner.entrypoints.render import render_answer, render_json
+from runner.entrypoints.terminal import hold_standard_error
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -45,7 +46,7 @@ def forkyard(context: click.Context, log_level: str, log_file: Path | None) -> N
     if log_file is not None:
         file = context.with_resource(log_file.open("a", encoding="utf-8"))
     set_up_logs(log_level, file=file)
-    context.obj = context.obj or Context(Console(stderr=True))
+    context.obj = context.obj or Context(Console(file=hold_standard_error()))
 
 
 for _command in (batch, task, policy, images, rollout, worker, demo):
@@ -87,8 +88,8 @@ def _show(answer: Answer | int | None, *, as_json: bool) -> int:
     try:
         sys.stdout.buffer.write(render_answer(answer, as_json=as_json))
         sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        # the reader has seen enough; keep the interpreter from flushing into nowhere
+    except OSError:
+        # the reader has seen enough or is gone; keep the interpreter from flushing into nowhere
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return answer.exit_code
 

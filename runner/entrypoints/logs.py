@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-import sys
 from typing import TextIO
 
 import structlog
 from structlog.typing import WrappedLogger
+
+from runner.entrypoints.terminal import follow_standard_error
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -21,8 +22,7 @@ def set_up_logs(level: str, *, file: TextIO | None = None) -> None:
     )
 
     def make_logger(*_args: object) -> WrappedLogger:
-        # looked up at each event: the live table puts itself in front of standard error
-        return structlog.PrintLogger(file or sys.stderr)
+        return structlog.PrintLogger(file or follow_standard_error())
 
     structlog.configure(
         processors=[

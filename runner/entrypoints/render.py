@@ -23,6 +23,7 @@ from runner.domain.items import (
     TurnContext,
     UserMessage,
 )
+from runner.domain.outcome import Outcome
 from runner.domain.records import VerifyResult
 from runner.domain.visible import show_line, show_text
 from runner.entrypoints.answers import (
@@ -69,8 +70,8 @@ def _list_lines(answer: Answer) -> Iterable[str]:  # noqa: C901, PLR0911, PLR091
     match answer:
         case BatchEnded():
             return _show_ended(answer)
-        case DemoEnded(batch):
-            return [*_show_ended(batch), "", *_show_next_steps(batch)]
+        case DemoEnded(batch, _):
+            return [*_show_ended(batch), "", *_show_next_steps(answer)]
         case BatchStanding(report):
             return _show_standing(report)
         case BatchChecked():
@@ -127,16 +128,26 @@ def _sum_up(report: BatchReport) -> str:
     return f"{words} — {'as expected' if report.as_wanted else 'not all as expected'}"
 
 
-def _show_next_steps(ended: BatchEnded) -> Iterator[str]:
-    folder = ended.report.batch.results_dir
+def _show_next_steps(answer: DemoEnded) -> Iterator[str]:
+    report, program = answer.batch.report, answer.program
+    folder = report.batch.results_dir
     yield "Look at next:"
     yield f"  {folder}/report.html"
-    for task in ended.report.tasks[:1]:
-        name, task_id = task.task.spec.name, task.task.task_id
+    fixed = _find_task(report, Outcome.VERIFIED)
+    refused = _find_task(report, Outcome.PREVENTED) or fixed
+    if refused is not None:
+        yield "what happened, and what was refused:"
+        yield f"  {program} task log {refused.task.task_id}"
+    if fixed is not None:
+        name, task_id = fixed.task.spec.name, fixed.task.task_id
+        yield "a repair as a patch, as a branch, and the proof of its history:"
         yield f"  {folder}/{name}/changes.patch"
-        yield f"  forkyard task log {task_id}"
-        yield f"  forkyard rollout verify {task_id}"
-        yield f"  forkyard task apply {task_id} --branch {name}"
+        yield f"  {program} task apply {task_id} --branch {name}"
+        yield f"  {program} rollout verify {task_id}"
+
+
+def _find_task(report: BatchReport, outcome: Outcome) -> TaskReport | None:
+    return next((task for task in report.tasks if task.outcome is outcome), None)
 
 
 def _show_standing(report: BatchReport) -> Iterator[str]:

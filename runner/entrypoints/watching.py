@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from runner.application.describe_task import describe_batch
+from runner.application.describe_task import BatchFollower
 from runner.application.ports.store import StoreReader
-from runner.application.report import NEEDS_A_PERSON, BatchReport, TaskReport
+from runner.application.report import NEEDS_A_PERSON, TaskReport
 from runner.bootstrap import App
 from runner.domain.ids import BatchId, TaskId
 from runner.domain.items import AssistantMessage
@@ -24,10 +24,7 @@ def watch(app: App, context: Context, batch_id: BatchId) -> BatchEnded:
     Raises:
         NotFoundError: there is no such batch.
     """
-
-    def look() -> BatchReport:
-        return describe_batch(batch_id, app.services)
-
+    look = BatchFollower(batch_id, app.services).look
     told: set[TaskId] = set()
     progress = make_progress(context.console, app.services.clock, look=look)
     with suspend_on_signals() as stop, progress:

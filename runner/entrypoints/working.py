@@ -27,6 +27,9 @@ SUSPENDING = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
 DEFAULT_PARALLEL = 64
 """Threads of one process; the batch and the host's size are what limits in practice."""
 
+REPORT_SECONDS = 10.0
+"""How long the reports of a running batch may be behind its tasks' files."""
+
 log = structlog.get_logger()
 
 
@@ -79,11 +82,13 @@ def run_dispatcher(
     Raises:
         StoreError: the store failed.
     """
+    reports = BatchReports(app)
 
     def on_ended(task: Task) -> None:
         problem = _write_task(app, task)
         if problem:
             log.error("results.failed", task_id=task.task_id, problem=problem)
+        reports.refresh(task.batch_id)
         progress.ended(describe_row(task.task_id, app.services))
 
     Dispatcher(
@@ -95,16 +100,31 @@ def run_dispatcher(
     ).run(stop)
 
 
+class BatchReports:
+    """Writes batch-level reports while tasks end, not more often than is worth it."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._written_at: dict[BatchId, float] = {}
+
+    def refresh(self, batch_id: BatchId) -> None:
+        """Write a batch's reports, unless that was done within the last seconds."""
+        now = self._app.services.clock.monotonic()
+        if now - self._written_at.setdefault(batch_id, now) < REPORT_SECONDS:
+            return
+        self._written_at[batch_id] = now
+        problem = _write_batch(self._app, batch_id)
+        if problem:
+            log.error("report.failed", batch_id=batch_id, problem=problem)
+
+
 def finish_batch(app: App, batch_id: BatchId) -> BatchEnded:
     """Write whatever is still missing of a batch's results and return how it stands."""
     report = describe_batch(batch_id, app.services)
     ended = [one for one in report.tasks if one.state.terminal]
     problems = [problem for one in ended if (problem := _write_task(app, one.task))]
-    try:
-        write_batch_results(batch_id, app.services, app.results)
-    except RunnerError as error:
-        problems.append(str(error))
-    return BatchEnded(report=report, problems=tuple(problems))
+    problems.append(_write_batch(app, batch_id))
+    return BatchEnded(report=report, problems=tuple(filter(None, problems)))
 
 
 def _write_task(app: App, task: Task) -> str:
@@ -113,4 +133,13 @@ def _write_task(app: App, task: Task) -> str:
         write_task_results(task.task_id, app.services, app.results)
     except (RunnerError, SandboxError) as error:
         return f"{task.spec.name}: {error}"
+    return ""
+
+
+def _write_batch(app: App, batch_id: BatchId) -> str:
+    """Write a batch's reports; return what kept them from being written, or nothing."""
+    try:
+        write_batch_results(batch_id, app.services, app.results)
+    except RunnerError as error:
+        return str(error)
     return ""

@@ -1,8 +1,10 @@
 """A batch that is suspended or killed, and goes on."""
 
+import fcntl
 import os
 import signal
 import subprocess
+import termios
 
 import pytest
 from cli_user import FIX, User, batch_text, reply, script
@@ -45,12 +47,18 @@ def list_containers(user):
     ).stdout.split()
 
 
+def shorten(user):
+    """Let the slow command sleep for a moment only."""
+    path = user.folder / "batch.yaml"
+    path.write_text(path.read_text().replace("sleep 60", "sleep 3"))
+
+
 def read_files(folder):
     return {one.name: (one.stat().st_mtime_ns, one.read_bytes()) for one in folder.iterdir()}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
-def test_a_signal_suspends_and_resume_goes_on(user, number):
+def test_a_signal_suspends_and_leaves_no_container(user, number):
     process = user.start("batch", "run", "batch.yaml")
     wait_for(process, "quick: verified", "slow: working")
 
@@ -60,14 +68,52 @@ def test_a_signal_suspends_and_resume_goes_on(user, number):
     assert process.returncode == 130
     assert b"batch resume" in out
     assert list_containers(user) == []
-    user.write("unused", "")
     said = user.run("batch", "status", "--json")
     assert said.json["counts"]["outcome"] == {"verified": 1}
 
 
+def test_a_terminal_that_goes_away_suspends(user):
+    master, slave = os.openpty()
+    termios.tcsetwinsize(slave, (40, 160))
+    process = subprocess.Popen(
+        user.argv("batch", "run", "batch.yaml"),
+        cwd=user.folder,
+        env=user.environment() | {"TERM": "xterm"},
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509  no threads here
+    )
+    os.close(slave)
+    seen = b""
+    while b"quick" not in seen or b"shell (" not in seen:
+        seen += os.read(master, 65536)
+
+    os.close(master)
+    code = process.wait(timeout=60)
+
+    assert code == 130
+    assert list_containers(user) == []
+    states = user.run("batch", "status", "--json").json["tasks"]
+    assert {one["name"]: one["state"] for one in states}["slow"] in ("queued", "running")
+
+
+def test_a_suspended_batch_goes_on_and_ends_as_wanted(user):
+    shorten(user)
+    process = user.start("batch", "run", "batch.yaml")
+    wait_for(process, "slow: working")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+
+    said = user.run("batch", "resume", "--json")
+
+    assert (process.returncode, said.code) == (130, 0)
+    assert said.json["outcomes"] == {"quick": "verified", "slow": "verified"}
+
+
 def test_after_kill_nine_finished_tasks_stay_and_the_rest_is_done(user):
-    text = (user.folder / "batch.yaml").read_text().replace("sleep 60", "sleep 3")
-    (user.folder / "batch.yaml").write_text(text)
+    shorten(user)
     process = user.start("batch", "run", "batch.yaml")
     wait_for(process, "quick: verified", "slow: working")
     process.kill()

@@ -173,12 +173,14 @@ def test_a_task_that_needs_a_person_is_listed() -> None:
 
 
 def test_the_demo_says_what_to_look_at_next() -> None:
-    text = show(DemoEnded(BatchEnded(report=make_batch(make_report()))))
+    prevented = make_report("two", Outcome.PREVENTED)
+
+    text = show(DemoEnded(BatchEnded(report=make_batch(make_report(), prevented)), "forkyard"))
 
     assert "/r/b1/report.html" in text
     assert "/r/b1/one/changes.patch" in text
-    assert "forkyard task log tone" in text
-    assert "forkyard task apply tone --branch" in text
+    assert "forkyard task log ttwo" in text
+    assert "forkyard task apply tone --branch one" in text
 
 
 def test_what_agents_say_cannot_steer_a_terminal() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from runner.application.cancel import cancel_batch
-from runner.application.describe_task import describe_batch
+from runner.application.describe_task import BatchFollower, describe_batch
 from runner.bootstrap import App, read_batch_file
 from runner.domain.ids import BatchId
 from runner.entrypoints.answers import Answer, BatchEnded, BatchStanding, Cancelled
@@ -69,7 +69,7 @@ def work(app: App, context: Context, batch_id: BatchId, *, parallel: int | None)
     progress = make_progress(
         context.console,
         app.services.clock,
-        look=lambda: describe_batch(batch_id, app.services),
+        look=BatchFollower(batch_id, app.services).look,
     )
     return work_on_batch(app, batch_id, progress=progress, parallel=parallel)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 
 import click
@@ -12,6 +14,7 @@ from runner.entrypoints.commands.batch import FILE, run_file
 from runner.entrypoints.context import Context, pass_context
 from runner.entrypoints.options import json_option, parallel_option, results_option
 from runner.errors import MissingError
+from runner.settings import Settings, load_settings
 
 CHECKOUT = Path(runner.__file__).parent.parent
 DEMO_FILE = Path(".demo") / "repairs.yaml"
@@ -28,7 +31,16 @@ def demo(context: Context, file: Path | None, results: Path, max_parallel: int |
     chosen = file or find_demo_file()
     with context.open() as app:
         ended = run_file(app, context, chosen, results=results, parallel=max_parallel)
-        return DemoEnded(ended)
+        return DemoEnded(ended, name_program(app.settings))
+
+
+def name_program(settings: Settings) -> str:
+    """Return what to type to get this program with this home from another shell."""
+    program = sys.argv[0] if Path(sys.argv[0]).name == "forkyard" else "forkyard"
+    bare = {name: value for name, value in settings.environment.items() if name != "FORKYARD_HOME"}
+    if load_settings(bare).home == settings.home:
+        return program
+    return f"FORKYARD_HOME={shlex.quote(str(settings.home))} {shlex.quote(program)}"
 
 
 def find_demo_file() -> Path:
