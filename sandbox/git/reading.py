@@ -111,13 +111,14 @@ class TreeLookup:
         """Return the entry of a path below a tree, or None."""
         *parents, name = path.split(b"/")
         for parent in parents:
-            entry = self._read(tree).get(parent)
+            entry = self.entries(tree).get(parent)
             if entry is None or entry.mode != MODE_TREE:
                 return None
             tree = entry.oid
-        return self._read(tree).get(name)
+        return self.entries(tree).get(name)
 
-    def _read(self, tree: str) -> dict[bytes, TreeEntry]:
+    def entries(self, tree: str) -> dict[bytes, TreeEntry]:
+        """Return the entries of a tree."""
         if tree not in self._trees:
             self._trees[tree] = {} if tree == EMPTY_TREE else self._reader.tree(tree)
         return self._trees[tree]
@@ -156,7 +157,7 @@ def changed_keys(lookup: TreeLookup, before: str, after: str) -> set[bytes]:
 
 
 def _differing(lookup: TreeLookup, before: str, after: str) -> set[bytes]:
-    old, new = lookup._read(before), lookup._read(after)  # noqa: SLF001 - same module
+    old, new = lookup.entries(before), lookup.entries(after)
     return {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
 
 
