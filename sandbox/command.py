@@ -80,7 +80,7 @@ class CommandResult:
 
 
 class StopSignal(Protocol):
-    """Asked often while a command runs: shall it be stopped now?"""
+    """Asked often while a command runs whether it shall be stopped now."""
 
     def is_set(self) -> bool:
         """Tell whether to stop. `threading.Event` is one."""

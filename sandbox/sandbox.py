@@ -20,7 +20,7 @@ from sandbox.source import ImportedSource, Source
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaidSource:
-    """Another snapshot's `source_tree`, laid over the starting files before the container starts."""
+    """Another snapshot's `source_tree`, laid over the starting files beforehand."""
 
     snapshot: Snapshot
     restore: tuple[str, ...] = ()
@@ -119,7 +119,7 @@ class SandboxHost(Protocol):
         ...
 
     def make_patch(self, snapshot: Snapshot) -> bytes:
-        """Return the patch that turns the base commit into the snapshot's `source_tree` exactly."""
+        """Return the patch that turns the base commit into `source_tree` exactly."""
         ...
 
     def export_branch(

@@ -9,7 +9,7 @@ from typing import NewType
 from policies import Changes, Json
 
 SnapshotId = NewType("SnapshotId", str)
-"""`sha256:…` over names, bytes, modes, links and times of workspace, HOME and /tmp, and the layer."""
+"""`sha256:…` over names, bytes, modes, links, times of workspace, HOME, /tmp, and the layer."""
 
 CommitId = NewType("CommitId", str)
 """40 lower-case hexadecimal digits."""
@@ -45,7 +45,7 @@ class Coverage:
         "processes",
         "memory",
         "sockets",
-        "/dev/shm",
+        "/dev/shm",  # noqa: S108  a name to show, not a place to write
         "services outside",
     )
     left_out: tuple[LeftOut, ...] = ()

@@ -27,7 +27,7 @@ def is_holder_gone(holder: str) -> bool:
     """
     host, _, rest = holder.partition(":")
     parts = rest.split(":")
-    if host != socket.gethostname() or len(parts) != 3 or not parts[1].isdigit():  # noqa: PLR2004
+    if host != socket.gethostname() or len(parts) != 3 or not parts[1].isdigit():
         return False
     boot_id, pid, start = parts
     if boot_id != _read_boot_id():

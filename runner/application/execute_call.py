@@ -38,7 +38,7 @@ from runner.domain.items import Event, SnapshotItem, StoredCall, ToolResult, Too
 from runner.domain.outcome import RunState
 from runner.domain.records import Execution, ExecutionState
 from runner.errors import RunnerError
-from sandbox import Sandbox, SnapshotTaken
+from sandbox import CommandRefusedError, Sandbox, SnapshotTaken
 
 MAX_ATTEMPTS = 3
 """A call is started once, and again after a crash at most twice (DESIGN.md §1, attempt)."""
@@ -202,7 +202,7 @@ class Executor:
 
     def _run(self, judged: JudgedCall, started: Execution) -> None:
         session = self._session
-        output = judged.tool.run(judged.arguments, self._context())
+        output = self._carry_out(judged)
         if session.stop.is_set():
             self._record_stop(judged, started, output)
             session.stop.check()
@@ -216,6 +216,12 @@ class Executor:
             self._conclude(judged, started, output=output, taken=taken)
         else:
             self._roll_back(judged, started, output=output, taken=taken)
+
+    def _carry_out(self, judged: JudgedCall) -> ToolOutput:
+        try:
+            return judged.tool.run(judged.arguments, self._context())
+        except CommandRefusedError as refused:
+            return ToolOutput(ok=False, reason="bad_arguments", text=str(refused))
 
     def _context(self) -> ToolContext:
         session = self._session

@@ -9,7 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from runner.domain.budget import Budget
 from runner.domain.outcome import Outcome
 
-
 BUILD_PREFIX = "build:"
 """`TaskSpec.image` of an image built from a folder: the prefix and the folder's absolute path."""
 

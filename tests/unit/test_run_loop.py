@@ -110,6 +110,7 @@ def test_a_denied_call_is_never_run(tmp_path) -> None:
         (call("no_such_tool"), "unknown_tool"),
         ({"tool": "shell", "arguments_text": '{"command": "l'}, "bad_arguments"),
         (call("shell", wrong="x"), "bad_arguments"),
+        (shell("x" * 200_000), "bad_arguments"),
     ],
 )
 def test_a_call_that_cannot_be_understood_is_answered_and_not_run(bad, reason) -> None:

@@ -1,8 +1,8 @@
 """Port: the one store of batches, tasks, runs, executions, rollouts, snapshots and evidence.
 
 Everything that must be atomic happens in one `write()`. With a lease, the whole transaction is
-refused as soon as the lease's token is not the run's current one, so a stalled worker that wakes up
-changes nothing. No transaction is held while a command runs or a model answers.
+refused as soon as the lease's token is not the run's current one, so a stalled worker that wakes
+up changes nothing. No transaction is held while a command runs or a model answers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class StoreReader(Protocol):
         ...
 
     def find_ids(self, kind: str, prefix: str) -> Sequence[str]:
-        """Return ids of a kind (batch, task, session, run) that start with a prefix, at most 10."""
+        """Return ids of a kind (batch, task, session, run) with a prefix, at most 10."""
         ...
 
     def get_run(self, run_id: RunId) -> Run: ...
@@ -53,7 +53,7 @@ class StoreReader(Protocol):
         ...
 
     def find_lease(self, run_id: RunId) -> Lease | None:
-        """Return the lease on a run, also a lapsed one; None if it never had one or gave it back."""
+        """Return the lease on a run, also a lapsed one; None = never had, or given back."""
         ...
 
     def list_leases(self) -> Sequence[Lease]:
