@@ -146,8 +146,14 @@ def test_apply_makes_a_branch_and_leaves_the_checkout_alone(user, task_ids):
     assert user.git("rev-parse", "fix").strip() == said.json["commit"]
 
 
-def test_applying_to_a_branch_that_exists_is_a_conflict(user, task_ids):
-    assert user.run("task", "apply", task_ids["good"], "--branch", "main").code == 4
+def test_applying_to_a_branch_that_exists_changes_nothing(user, task_ids):
+    before = user.git("rev-parse", "main")
+
+    said = user.run("task", "apply", task_ids["good"], "--branch", "main")
+
+    assert said.code == 2
+    assert "choose another name" in said.err
+    assert user.git("rev-parse", "main") == before
 
 
 def test_the_exported_rollout_is_the_one_in_the_results(user, task_ids):

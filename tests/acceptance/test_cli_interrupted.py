@@ -1,10 +1,13 @@
 """A batch that is suspended or killed, and goes on."""
 
+import contextlib
 import fcntl
 import os
 import signal
+import sqlite3
 import subprocess
 import termios
+import time
 
 import pytest
 from cli_user import FIX, User, batch_text, reply, script
@@ -45,6 +48,29 @@ def list_containers(user):
     return subprocess.run(
         ["docker", "ps", *wanted], capture_output=True, check=True
     ).stdout.split()
+
+
+def list_shell_attempts(user, task_id):
+    """Return the attempts of the one shell call."""
+    items = [
+        one["item"]["payload"] for one in user.run("task", "log", task_id, "--json").json["items"]
+    ]
+    calls = [call for one in items for call in one.get("calls", ()) if call["name"] == "shell"]
+    (call_id,) = {call["call_id"] for call in calls}
+    return {
+        one["attempt"]
+        for one in items
+        if one["kind"] == "execution" and one["call_id"] == call_id and one["state"] == "started"
+    }
+
+
+def wait_until_started(user):
+    """Return when the store says that the shell call is under way."""
+    question = "SELECT count(*) FROM executions WHERE tool = 'shell' AND state = 'started'"
+    until = time.monotonic() + 30
+    with contextlib.closing(sqlite3.connect(user.home / "store.db")) as store:
+        while not store.execute(question).fetchone()[0]:
+            assert time.monotonic() < until, "the shell call did not start"
 
 
 def shorten(user):
@@ -116,6 +142,7 @@ def test_after_kill_nine_finished_tasks_stay_and_the_rest_is_done(user):
     shorten(user)
     process = user.start("batch", "run", "batch.yaml")
     wait_for(process, "quick: verified", "slow: working")
+    wait_until_started(user)
     process.kill()
     process.communicate(timeout=60)
     (batch_folder,) = (
@@ -129,6 +156,7 @@ def test_after_kill_nine_finished_tasks_stay_and_the_rest_is_done(user):
     assert said.json["outcomes"] == {"quick": "verified", "slow": "verified"}
     assert read_files(batch_folder / "quick") == before
     assert list_containers(user) == []
+    assert list_shell_attempts(user, said.json["task_ids"]["slow"]) == {1, 2}
 
 
 def test_another_repository_named_by_the_environment_stays_untouched(user):
