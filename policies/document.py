@@ -1,4 +1,4 @@
-"""One policy file as it is written (DESIGN.md §8). None = the file does not write the key.
+"""One policy file as it is written. None = the file does not write the key.
 
 Models only: what has no meaning fails here; what is known but not enforced yet is refused in
 refused.py. Layers are put together in merge.py.

@@ -1,4 +1,4 @@
-"""Puts layers together: each may only narrow what the others leave (DESIGN.md §8).
+"""Puts layers together: each may only narrow what the others leave.
 
 Rules are united, numbers take the minimum; hosts, names, tools and mounts the intersection;
 network, root filesystem and disk the stricter; the answer without a rule the more severe. A key

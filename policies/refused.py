@@ -1,4 +1,4 @@
-"""Features of DESIGN.md §8 that this release does not enforce: refused by name, never ignored.
+"""Features of the policy file that this release does not enforce: refused by name, never ignored.
 
 A feature leaves this module in the change that enforces it.
 """

@@ -2,6 +2,7 @@
 
 from sandbox.command import CappedOutput, Command, CommandResult, Ending, StopSignal
 from sandbox.errors import (
+    BranchExistsError,
     CommandRefusedError,
     DiskFullError,
     EngineError,
@@ -28,6 +29,7 @@ from sandbox.snapshot import (
 from sandbox.source import ImportedSource, Source, SourceKind
 
 __all__ = [
+    "BranchExistsError",
     "CappedOutput",
     "Command",
     "CommandRefusedError",

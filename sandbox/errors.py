@@ -2,6 +2,7 @@
 
 SandboxError
 ├── SourceError              the repository cannot be used: the user's input is wrong
+├── BranchExistsError        the branch to be made is there already
 ├── ImageMissingError        the image is not on the engine; nothing is ever pulled silently
 ├── UnsupportedError         the policy asks for what this host or engine cannot enforce
 ├── CommandRefusedError      a command could not be started as it stands: the caller's input
@@ -27,6 +28,15 @@ class SourceError(SandboxError):
         self.source = source
         self.problem = problem
         super().__init__(f"repository {source!r}: {problem}")
+
+
+class BranchExistsError(SandboxError):
+    """A branch that an export would make exists already."""
+
+    def __init__(self, repository: str, branch: str) -> None:
+        self.repository = repository
+        self.branch = branch
+        super().__init__(f"repository {repository!r}: branch {branch!r} exists; name another")
 
 
 class ImageMissingError(SandboxError):

@@ -130,7 +130,8 @@ class SandboxHost(Protocol):
         The checkout, its index and every other ref stay as they are; no hook runs.
 
         Raises:
-            SourceError: no repository, no valid branch name, or the branch exists.
+            BranchExistsError: there is one of that name.
+            SourceError: no repository, or no valid branch name.
         """
         ...
 
@@ -148,6 +149,10 @@ class SandboxHost(Protocol):
         Returns:
             How many containers and volumes were removed.
         """
+        ...
+
+    def tidy(self) -> None:
+        """Keep the stores of snapshots small and quick; safe while tasks live."""
         ...
 
     def release(self, task_id: str) -> None:

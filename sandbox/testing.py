@@ -12,7 +12,13 @@ from enum import StrEnum
 from policies import Changes, digest_json, parse_glob
 from sandbox.command import CappedOutput, Command, CommandResult, Ending, StopSignal
 from sandbox.docker.specification import refuse_unenforced
-from sandbox.errors import ImageMissingError, SandboxLostError, SnapshotError, SourceError
+from sandbox.errors import (
+    BranchExistsError,
+    ImageMissingError,
+    SandboxLostError,
+    SnapshotError,
+    SourceError,
+)
 from sandbox.sandbox import LaidSource, Sandbox, SandboxSpec
 from sandbox.snapshot import CommitId, RepositoryId, Snapshot, SnapshotId, SnapshotTaken
 from sandbox.source import ImportedSource, Source
@@ -274,8 +280,10 @@ class MemorySandboxHost:
         """Remember a branch; see SandboxHost."""
         if repository not in self._sources:
             raise SourceError(repository, "there is no such repository")
-        if branch.startswith("-") or (repository, branch) in self.branches:
-            raise SourceError(repository, f"branch {branch!r} cannot be made")
+        if branch.startswith("-"):
+            raise SourceError(repository, f"{branch!r} is no name of a branch")
+        if (repository, branch) in self.branches:
+            raise BranchExistsError(repository, branch)
         commit = CommitId(_digest40(f"{snapshot.source_tree} {message}"))
         self.branches[repository, branch] = commit
         return commit
@@ -294,6 +302,9 @@ class MemorySandboxHost:
         for sandbox in left:
             self._close(sandbox)
         return len(left)
+
+    def tidy(self) -> None:
+        """Do nothing: memory needs no order; see SandboxHost."""
 
     def release(self, task_id: str) -> None:
         """Forget a task's sandboxes; see SandboxHost."""

@@ -26,7 +26,7 @@ _RECIPE = Path(__file__).resolve().parent.parent / "images" / "base" / "recipe.t
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _REGISTRY_SECONDS = 8  # a registry that says nothing for so long counts as not there
 _NOT_NEEDED = ("usr/share/doc", "usr/share/man", "usr/share/info", "usr/share/locale")
-_MISSING = 3  # exit code: the environment lacks something (DESIGN.md §6)
+_MISSING = 3  # exit code: the environment lacks something
 _NEEDS_DEBOOTSTRAP = 4  # exit code for script/setup, which installs it and comes back
 
 

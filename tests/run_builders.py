@@ -14,6 +14,7 @@ from runner.adapters.memory_queue import MemoryRunQueue
 from runner.adapters.memory_store import MemoryStore
 from runner.adapters.openai_chat import find_chat_renderer
 from runner.adapters.scripted_model import ScriptedModel
+from runner.application.batch_limits import BatchLimits
 from runner.application.capacity import Capacity, HostSize
 from runner.application.dispatch import Dispatcher, DispatchOptions
 from runner.application.ports.model import Model, Renderer
@@ -161,6 +162,7 @@ class Yard:
         """Return what a worker shares with others."""
         return Desk(
             verify_cache=VerifyCache(),
+            limits=BatchLimits(),
             on_lease=lambda _task, _lease, _stop: lambda: None,
             on_activity=lambda _task, words: self.activities.append(words),
         )

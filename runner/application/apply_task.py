@@ -18,7 +18,8 @@ def apply_task(task_id: TaskId, services: Services, *, branch: str) -> str:
     Raises:
         NotFoundError: there is no such task.
         UsageError: the source is no repository of this host.
-        ConflictError: nothing was changed, or the branch exists.
+        ConflictError: nothing was changed.
+        BranchExistsError: there is a branch of that name.
         SourceError: the repository cannot be written, or the name is no branch name.
     """
     report = describe_task(task_id, services)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from policies import Limits
 
 CPU_FACTOR = 8
-"""CPUs are promised this many times over, since agents mostly wait (DESIGN.md §5)."""
+"""CPUs are promised this many times over, since agents mostly wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

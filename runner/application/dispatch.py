@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import structlog
 
 from policies import Limits, parse_policy
+from runner.application.batch_limits import BatchLimits
 from runner.application.capacity import Capacity
 from runner.application.close_unstarted import close_run, find_closing
 from runner.application.keep_leases import LeaseKeeper
@@ -67,6 +68,7 @@ class Dispatcher:
         self._on_activity = on_activity
         self._on_ended = on_ended
         self._cache = VerifyCache()
+        self._limits = BatchLimits()
         self._active: dict[Future[None], tuple[Task, Limits]] = {}
         self._batches: dict[BatchId, Batch] = {}
         self._reaped_at = services.clock.monotonic()
@@ -84,7 +86,10 @@ class Dispatcher:
             ThreadPoolExecutor(self._options.parallel) as pool,
         ):
             desk = Desk(
-                verify_cache=self._cache, on_lease=keeper.hold, on_activity=self._on_activity
+                verify_cache=self._cache,
+                limits=self._limits,
+                on_lease=keeper.hold,
+                on_activity=self._on_activity,
             )
             try:
                 while not stop.is_set() and self._look(pool, desk):
@@ -195,3 +200,4 @@ class Dispatcher:
         removed = self._services.host.reap(lambda: list_live_attempts(self._services))
         if removed:
             log.warning("leftovers.removed", count=removed)
+        self._services.host.tidy()

@@ -41,7 +41,7 @@ from runner.errors import RunnerError
 from sandbox import CommandRefusedError, Sandbox, SnapshotTaken
 
 MAX_ATTEMPTS = 3
-"""A call is started once, and again after a crash at most twice (DESIGN.md §1, attempt)."""
+"""A call is started once, and again after a crash at most twice."""
 
 
 class CallUnknownError(RunnerError):

@@ -1,4 +1,4 @@
-"""What a task and a batch have come to; `to_json` gives the stable forms of DESIGN.md §6."""
+"""What a task and a batch have come to; `to_json` gives the forms that scripts read."""
 
 from __future__ import annotations
 

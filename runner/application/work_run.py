@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from policies import parse_policy
+from runner.application.batch_limits import BatchLimits, find_batch_limit
 from runner.application.end_run import RunEnd, decide_completed, end_run
 from runner.application.execute_call import CallUnknownError, Executor
 from runner.application.ports.model import Model
@@ -36,7 +37,7 @@ from runner.domain.progress import (
     count_losses,
     has_finished,
 )
-from runner.domain.records import Lease, Run, Task, VerifyResult
+from runner.domain.records import Batch, Lease, Run, Task, VerifyResult
 from runner.errors import (
     MissingError,
     ModelError,
@@ -49,7 +50,7 @@ LEASE_SECONDS = 30.0
 """How long a lease lasts without a heartbeat."""
 
 MAX_LOSSES = 5
-"""A run whose worker was lost so often is poisoned (DESIGN.md §1)."""
+"""A run whose worker was lost so often is poisoned."""
 
 MAX_REBUILDS = 3
 """How often one stay at a run rebuilds a lost sandbox before it gives up."""
@@ -65,6 +66,7 @@ class Desk:
     """What the workers of one process share beside the services."""
 
     verify_cache: VerifyCache
+    limits: BatchLimits
     on_lease: Callable[[Task, Lease, StopFlag], Callable[[], None]]
     """Told of each claimed run; keeps its lease alive until the returned function is called."""
     on_activity: Callable[[Task, str], None]
@@ -85,10 +87,19 @@ def work_run(run_id: RunId, services: Services, desk: Desk) -> Run | None:
     with services.store.read() as view:
         run = view.get_run(run_id)
         task = view.get_task(run.task_id)
+        batch = view.get_batch(run.batch_id)
     stop = StopFlag()
     let_go = desk.on_lease(task, lease, stop)
     try:
-        return RunWorker(services, desk, task=task, run=run, lease=lease, stop=stop).work()
+        session = Session(
+            services,
+            task,
+            run,
+            lease=lease,
+            policy=parse_policy(json.loads(task.spec.policy)),
+            stop=stop,
+        )
+        return RunWorker(session, desk, batch=batch).work()
     finally:
         let_go()
         services.store.release_lease(lease)
@@ -97,30 +108,14 @@ def work_run(run_id: RunId, services: Services, desk: Desk) -> Run | None:
 class RunWorker:
     """One stay of one worker at one run."""
 
-    def __init__(
-        self,
-        services: Services,
-        desk: Desk,
-        *,
-        task: Task,
-        run: Run,
-        lease: Lease,
-        stop: StopFlag,
-    ) -> None:
-        self._services = services
+    def __init__(self, session: Session, desk: Desk, *, batch: Batch) -> None:
+        self._services = session.services
         self._desk = desk
-        self._stop = stop
-        self._session = Session(
-            services,
-            task,
-            run,
-            lease=lease,
-            policy=parse_policy(json.loads(task.spec.policy)),
-            stop=stop,
-        )
+        self._batch = batch
+        self._session = session
         self._tools = make_tools(_list_tools(self._session))
         self._ending_tools = frozenset(name for name, one in self._tools.items() if one.ends_run)
-        self._log = log.bind(task_id=task.task_id, run_id=run.run_id)
+        self._log = log.bind(task_id=session.task.task_id, run_id=session.run.run_id)
 
     def work(self) -> Run:
         """Work until the run ends, waits or is stopped; errors become outcomes."""
@@ -219,7 +214,8 @@ class RunWorker:
             if end is not None:
                 return end
             self._tell("thinking")
-            think(session, model, model_name=model.name, tools=schemas)
+            with self._desk.limits.model_call(self._batch, session.stop):
+                think(session, model, model_name=model.name, tools=schemas)
 
     def _find_end(self) -> RunEnd | None:
         session = self._session
@@ -228,6 +224,7 @@ class RunWorker:
                 Outcome.AGENT_FAILED, f"{MAX_CORRECTIONS} calls in a row could not be understood"
             )
         hit = find_limit(session.task.spec.budget.to_budget(), session.current_usage())
+        hit = hit or find_batch_limit(self._batch, self._services)
         return None if hit is None else _end_for_limit(hit)
 
     def _check_after(self, prepared: Prepared) -> VerifyResult | None:

@@ -41,17 +41,6 @@ def write_task_results(task_id: TaskId, services: Services, results: ResultsWrit
     )
 
 
-def write_missing_results(batch_id: BatchId, services: Services, results: ResultsWriter) -> None:
-    """Write the files of every ended task of a batch that a crash kept from being written.
-
-    Raises:
-        ResultsError, SandboxError, DamagedRolloutError: as for one task.
-    """
-    for report in describe_batch(batch_id, services).tasks:
-        if report.state.terminal:
-            write_task_results(report.task.task_id, services, results)
-
-
 def write_batch_results(batch_id: BatchId, services: Services, results: ResultsWriter) -> None:
     """Write the batch's own files as it stands now.
 

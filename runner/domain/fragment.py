@@ -8,7 +8,7 @@ from runner.domain.calls import Role
 from runner.domain.items import FragmentItem
 
 CAP_BYTES = 30_000
-"""Hard cap of one fragment: 10,000 tokens at 3 bytes each (DESIGN.md §4, Tokens)."""
+"""Hard cap of one fragment: 10,000 tokens at 3 bytes each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""States of a run and outcomes of a task (DESIGN.md §1)."""
+"""States of a run and outcomes of a task."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from runner.domain.fragment import Fragment
 from runner.domain.items import NewItem, RolloutItem, WorldStateItem
 
 BUDGET_LEVELS = (10, 25, 50)
-"""Percent left at which the model is told (DESIGN.md §4)."""
+"""Percent left at which the model is told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What commands return. render.py shows them; `to_json` is the stable form of DESIGN.md §6."""
+"""What commands return. render.py shows them; `to_json` is the form that scripts read."""
 
 from __future__ import annotations
 

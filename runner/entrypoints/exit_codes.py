@@ -1,4 +1,4 @@
-"""Exit codes and error objects of the command line (DESIGN.md §6)."""
+"""Exit codes and error objects of the command line."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from runner.errors import (
     UsageError,
 )
 from sandbox import (
+    BranchExistsError,
     DiskFullError,
     EngineError,
     ImageMissingError,
@@ -54,6 +55,7 @@ _CODES: tuple[tuple[type[Exception], ExitCode, str], ...] = (
     (MissingError, ExitCode.MISSING, "missing"),
     (ResultsError, ExitCode.MISSING, "results"),
     (StoreError, ExitCode.MISSING, "store"),
+    (BranchExistsError, ExitCode.CONFLICT, "branch_exists"),
     (SourceError, ExitCode.USAGE, "source"),
     (ImageMissingError, ExitCode.MISSING, "image_missing"),
     (UnsupportedError, ExitCode.MISSING, "unsupported"),

@@ -51,7 +51,7 @@ class DockerSandboxHost:
             repositories: what knows the base repositories.
             home: `$FORKYARD_HOME`; volumes are below its `work`.
             instance_id: whose containers and volumes these are, on every label.
-            owner: uid and gid inside (DESIGN.md §4, "Who runs inside").
+            owner: uid and gid inside.
             images: knows built-in names; without it, local references alone are resolved.
             starts_parallel: more starts at once only make each slower (measured: bench).
         """
@@ -129,6 +129,11 @@ class DockerSandboxHost:
             instance_id=self._instance_id,
             forget=self._workspaces.prune,
         )
+
+    def tidy(self) -> None:
+        """Join the packs of snapshots where there are many; see SandboxHost."""
+        for repository in self._repositories.list_repositories():
+            self._repositories.tidy(repository)
 
     def release(self, task_id: str) -> None:
         """Forget a task's worktree entry and volume; see SandboxHost."""

@@ -1,6 +1,6 @@
 """What a container is created from: a pure function of a SandboxSpec, line by line justified.
 
-DESIGN.md §4 ("Who runs inside"): the operator's user, no capabilities. What is written here is
+The operator's user, no capabilities. What is written here is
 asserted on the created container before it starts (see `list_drift`).
 """
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
@@ -76,6 +77,14 @@ class Workspaces(Protocol):
 
 class Repositories(Protocol):
     """Our own repositories of the sources; see SandboxHost."""
+
+    def list_repositories(self) -> Sequence[RepositoryId]:
+        """Return the sources that were imported here."""
+        ...
+
+    def tidy(self, repository: RepositoryId) -> bool:
+        """Join the packs of a repository's snapshots where there are many."""
+        ...
 
     def import_source(self, source: Source) -> ImportedSource:
         """Bring a source's base commit into our own repository."""

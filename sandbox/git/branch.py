@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from sandbox.errors import SourceError
+from sandbox.errors import BranchExistsError, SourceError
 from sandbox.git.failures import show_stderr
 from sandbox.git.locations import check_ref
 from sandbox.git.repositories import GitRepositories
@@ -33,11 +33,13 @@ class BranchExporter:
         """Make the branch; see SandboxHost.export_branch.
 
         Raises:
-            SourceError: no repository, no valid branch name, or the branch exists.
+            BranchExistsError: there is one of that name.
+            SourceError: no repository, or no valid branch name.
             RepositoryError: our own objects are missing.
         """
         check_ref(repository, branch)
         user = _UserRepository(self._repositories, repository)
+        user.require_free(branch)
         user.require_commit(snapshot.base_commit)
         commit = self._make_commit(snapshot, message)
         user.take_pack(self._make_pack(snapshot, commit))
@@ -84,10 +86,16 @@ class _UserRepository:
         asked = ["index-pack", "--stdin", "--strict"]
         self._ask(self._directory, asked, failure="it does not take the objects", stdin=pack)
 
+    def require_free(self, branch: str) -> None:
+        """Refuse the name of a branch that exists."""
+        asked = [*self._trusted, "show-ref", "--verify", "--quiet", f"refs/heads/{branch}"]
+        if self._git.attempt(self._directory, asked).exit_code == 0:
+            raise BranchExistsError(self._location, branch)
+
     def create_branch(self, branch: str, commit: CommitId) -> None:
         """Create the branch where there is none of that name."""
         asked = ["update-ref", f"refs/heads/{branch}", commit, NO_COMMIT]
-        failure = f"branch {branch!r} cannot be made; choose another name if it exists"
+        failure = f"branch {branch!r} cannot be made"
         self._ask(self._directory, asked, failure=failure)
 
     def _ask(

@@ -203,7 +203,8 @@ class GitWorkspaces:
         """Make a branch in a user's repository from `source_tree`.
 
         Raises:
-            SourceError: no repository, no valid branch name, or the branch exists.
+            BranchExistsError: there is one of that name.
+            SourceError: no repository, or no valid branch name.
         """
         return BranchExporter(self._repositories).export(
             snapshot, repository, branch=branch, message=message

@@ -1,4 +1,4 @@
-"""Reads batch files (DESIGN.md §7) and the script files that they name."""
+"""Reads batch files and the script files that they name."""
 
 from runner.adapters.batch_file.load import load_batch_file, load_batch_text
 from runner.adapters.batch_file.policy_source import FilePolicies, PolicySource

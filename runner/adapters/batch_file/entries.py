@@ -1,6 +1,6 @@
 """What a batch file may say, field by field; the editor's schema is made from these classes.
 
-Everything that DESIGN.md §7 knows is here, also what this release refuses (refusals.py). A field
+Everything that the format knows is here, also what this release refuses (refusals.py). A field
 that is left out is None; a field may not be written empty.
 """
 
