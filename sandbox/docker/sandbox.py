@@ -13,7 +13,7 @@ from sandbox.docker.failures import ConflictError, NotThereError
 from sandbox.docker.start_failure import correct_start_failure
 from sandbox.docker.volumes import Volume
 from sandbox.docker.workspaces import LiveWorkspace
-from sandbox.errors import SandboxLostError
+from sandbox.errors import EngineError, EngineUnavailableError, SandboxLostError
 from sandbox.snapshot import Snapshot, SnapshotTaken
 from sandbox.vetting import vet_command
 
@@ -52,8 +52,13 @@ class DockerSandbox:
                 processes=self._container.processes,
                 stop=stop,
             )
-        except (NotThereError, ConflictError) as error:
-            raise SandboxLostError(f"the container is gone: {error}") from error
+        except EngineUnavailableError:
+            raise
+        except EngineError as error:
+            # a container that dies between two requests is answered with a plain 500
+            if isinstance(error, ConflictError) or not self._is_running():
+                raise SandboxLostError(f"the container is gone: {error}") from error
+            raise
         after = self._container.group.read_counters()
         return self._judge(correct_start_failure(ended, command), before, after)
 
@@ -64,6 +69,12 @@ class DockerSandbox:
     def restore(self, snapshot: Snapshot) -> None:
         """Put the files back to a snapshot; see Sandbox."""
         self._workspace.restore(snapshot)
+
+    def _is_running(self) -> bool:
+        try:
+            return bool(self._engine.inspect(self._container.container_id)["State"]["Running"])
+        except NotThereError:
+            return False
 
     def _judge(self, ended: ExecEnded, before: Counters, after: Counters) -> CommandResult:
         watched = self._volume.disk is DiskLimit.WATCHED
