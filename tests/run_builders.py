@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from runner.application.capacity import Capacity, HostSize
 from runner.application.dispatch import Dispatcher, DispatchOptions
 from runner.application.ports.model import Model, Renderer
 from runner.application.services import Services
+from runner.application.stopping import StopFlag
 from runner.application.submit_batch import submit_batch
 from runner.application.verify_task import VerifyCache
 from runner.application.work_run import Desk, work_run
@@ -89,11 +90,16 @@ class Yard:
     """A runner in memory with one batch."""
 
     def __init__(
-        self, *turns: Sequence[Mapping[str, Any]], files: Mapping[str, bytes] = FILES, **spec: Any
+        self,
+        *turns: Sequence[Mapping[str, Any]],
+        files: Mapping[str, bytes] = FILES,
+        store: MemoryStore | None = None,
+        make_host: Callable[..., Any] = MemorySandboxHost,
+        **spec: Any,
     ) -> None:
         """Each turn is the list of calls of one reply; an empty one is a final text."""
-        self.host = MemorySandboxHost({"/src": files}, programs=[PYTEST])
-        self.store = MemoryStore()
+        self.host = make_host({"/src": files}, programs=[PYTEST])
+        self.store = store or MemoryStore()
         self.catalog = MemoryCatalog()
         self.clock = FixedClock()
         self.services = Services(
@@ -172,6 +178,15 @@ class Yard:
 
         def on_lease(_task: Task, _lease: Lease, stop: Any) -> Any:
             stop.stop(reason)
+            return lambda: None
+
+        return replace(self.desk(), on_lease=on_lease)
+
+    def noting_desk(self, stops: list[StopFlag]) -> Desk:
+        """Return a desk that notes the flag of each claimed run."""
+
+        def on_lease(_task: Task, _lease: Lease, stop: StopFlag) -> Callable[[], None]:
+            stops.append(stop)
             return lambda: None
 
         return replace(self.desk(), on_lease=on_lease)

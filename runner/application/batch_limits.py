@@ -6,11 +6,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from runner.application.ports.store import StoreReader
 from runner.application.services import Services
 from runner.application.stopping import StopFlag
 from runner.domain.budget import LimitHit
 from runner.domain.ids import BatchId
-from runner.domain.records import Batch
+from runner.domain.records import Batch, Run
 
 LOOK_SECONDS = 0.2
 """How often a run that waits for a slot looks whether it was told to stop."""
@@ -50,8 +51,11 @@ def find_batch_limit(batch: Batch, services: Services) -> LimitHit | None:
     if not allowed:
         return None
     with services.store.read() as view:
-        runs = [
-            run for task in view.list_tasks(batch.batch_id) for run in view.list_runs(task.task_id)
-        ]
-    used = sum(run.usage.cost_micro_usd for run in runs)
+        used = sum(_cost_so_far(view, last) for last in view.list_last_runs(batch.batch_id))
     return LimitHit("cost_micro_usd of the batch", allowed, used) if used >= allowed else None
+
+
+def _cost_so_far(view: StoreReader, last: Run) -> int:
+    """Add up a task's runs; the earlier ones are read only where there are any."""
+    runs = (last,) if last.number == 1 else view.list_runs(last.task_id)
+    return sum(run.usage.cost_micro_usd for run in runs)

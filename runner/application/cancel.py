@@ -1,16 +1,21 @@
-"""Cancel: a durable mark first; whoever works on the run sees it within a second."""
+"""Cancel: a durable mark first; whoever works on the run sees it within a second.
+
+A run that nobody works on (not started, suspended, cut off, waiting for a person) ends here.
+"""
 
 from __future__ import annotations
 
-from runner.application.close_unstarted import close_run
+from collections.abc import Sequence
+
+from runner.application.end_idle_run import end_idle_run, find_cancelled
+from runner.application.recover import break_dead_leases
 from runner.application.services import Services
 from runner.domain.ids import BatchId, TaskId
-from runner.domain.outcome import Outcome, RunState
 from runner.domain.records import Run
 
 
 def cancel_batch(batch_id: BatchId, services: Services) -> int:
-    """Mark a batch and its tasks; end what has not started.
+    """Mark a batch and its tasks; end what nobody works on.
 
     Returns:
         How many tasks had not ended yet.
@@ -21,12 +26,13 @@ def cancel_batch(batch_id: BatchId, services: Services) -> int:
     with services.store.write() as writer:
         writer.get_batch(batch_id)
         writer.cancel_batch(batch_id, services.clock.now())
-        runs = writer.list_last_runs(batch_id)
-    return sum(1 for run in runs if _close(run, services))
+        runs = [run for run in writer.list_last_runs(batch_id) if not run.state.terminal]
+    _end_idle(runs, services)
+    return len(runs)
 
 
 def cancel_task(task_id: TaskId, services: Services) -> bool:
-    """Mark a task; end it where it has not started. False when it had ended already.
+    """Mark a task; end it where nobody works on it. False when it had ended already.
 
     Raises:
         NotFoundError: there is no such task.
@@ -35,12 +41,16 @@ def cancel_task(task_id: TaskId, services: Services) -> bool:
         writer.get_task(task_id)
         writer.cancel_task(task_id, services.clock.now())
         run = writer.list_runs(task_id)[-1]
-    return _close(run, services)
-
-
-def _close(run: Run, services: Services) -> bool:
     if run.state.terminal:
         return False
-    if run.state is RunState.QUEUED and run.started_at is None:
-        close_run(run, services, outcome=Outcome.CANCELLED, reason="cancelled before it started")
+    _end_idle([run], services)
     return True
+
+
+def _end_idle(runs: Sequence[Run], services: Services) -> None:
+    break_dead_leases(services)
+    for run in runs:
+        with services.store.read() as view:
+            end = find_cancelled(run, view.get_task(run.task_id))
+        if end is not None:
+            end_idle_run(run, services, end)

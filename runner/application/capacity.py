@@ -35,6 +35,11 @@ class Capacity:
         """Tell whether a sandbox of these limits fits on an idle host."""
         return _fits(limits, self.size)
 
+    def can_hold_now(self, limits: Limits) -> bool:
+        """Tell whether there is room for one sandbox; it may be gone a moment later."""
+        with self._lock:
+            return _fits(limits, self._left)
+
     def try_take(self, limits: Limits) -> bool:
         """Promise room for one sandbox, or tell that there is none now."""
         with self._lock:

@@ -14,20 +14,27 @@ from dataclasses import dataclass
 
 import structlog
 
-from policies import Limits, parse_policy
+from policies import Limits, PolicyError, parse_policy
 from runner.application.batch_limits import BatchLimits
 from runner.application.capacity import Capacity
-from runner.application.close_unstarted import close_run, find_closing
+from runner.application.end_idle_run import (
+    end_idle_run,
+    find_cancelled,
+    find_expired,
+    find_misfit,
+)
+from runner.application.end_run import RunEnd
 from runner.application.keep_leases import LeaseKeeper
 from runner.application.recover import break_dead_leases, list_due_runs, list_live_attempts
 from runner.application.services import Services
 from runner.application.stopping import StopReason
-from runner.application.submit_batch import make_run
 from runner.application.verify_task import VerifyCache
 from runner.application.work_run import Desk, work_run
 from runner.domain.ids import BatchId, RunId
+from runner.domain.outcome import Outcome
 from runner.domain.records import Batch, Run, Task
 from runner.errors import StoreError
+from sandbox import SandboxError
 
 LOOK_SECONDS = 0.2
 """How often the store is asked what is due while nothing ends."""
@@ -71,6 +78,11 @@ class Dispatcher:
         self._limits = BatchLimits()
         self._active: dict[Future[None], tuple[Task, Limits]] = {}
         self._batches: dict[BatchId, Batch] = {}
+        """Of the runs that are due or under way."""
+        self._due: dict[RunId, Run] = {}
+        """As the store said at the last look."""
+        self._waiting: dict[RunId, Limits] = {}
+        """What due runs need that have found no room yet."""
         self._reaped_at = services.clock.monotonic()
 
     def run(self, stop: threading.Event) -> None:
@@ -110,14 +122,16 @@ class Dispatcher:
 
     def _publish_due(self) -> None:
         now = self._services.clock.now()
-        with self._services.store.read() as view:
-            due = list_due_runs(view, now, batch_id=self._options.batch_id)
-            for batch_id in {run.batch_id for run in due} - set(self._batches):
-                self._batches[batch_id] = view.get_batch(batch_id)
         working = {task.task_id for task, _ in self._active.values()}
-        for run in due:
-            if run.task_id not in working:
-                self._services.queue.publish(run.run_id)
+        with self._services.store.read() as view:
+            listed = list_due_runs(view, now, batch_id=self._options.batch_id)
+            self._due = {run.run_id: run for run in listed if run.task_id not in working}
+            self._waiting = {one: self._waiting[one] for one in self._due if one in self._waiting}
+            wanted = {run.batch_id for run in listed}
+            wanted.update(task.batch_id for task, _ in self._active.values())
+            self._batches = {one: self._batches.get(one) or view.get_batch(one) for one in wanted}
+        for run_id in self._due:
+            self._services.queue.publish(run_id)
 
     def _start_due(self, pool: ThreadPoolExecutor, desk: Desk) -> bool:
         """Start runs while there is room; True when some have to wait."""
@@ -126,34 +140,47 @@ class Dispatcher:
             run_id = self._services.queue.take(timeout_seconds=0)
             if run_id is None:
                 return waiting
-            waiting = not self._start_or_close(run_id, pool, desk) or waiting
+            run = self._due.pop(run_id, None)
+            if run is not None:
+                waiting = not self._start_or_end(run, pool, desk) or waiting
         return True
 
-    def _start_or_close(self, run_id: RunId, pool: ThreadPoolExecutor, desk: Desk) -> bool:
-        """Start a run, or end it where it must not start; False when it has to wait."""
-        with self._services.store.read() as view:
-            run = view.get_run(run_id)
-            task = view.get_task(run.task_id)
-        limits = parse_policy(json.loads(task.spec.policy)).sandbox.limits
-        batch = self._batches[task.batch_id]
-        closing = find_closing(task, batch, self._services, limits=limits, capacity=self._capacity)
-        if closing is not None and run.started_at is None:
-            outcome, reason = closing
-            if close_run(run, self._services, outcome=outcome, reason=reason):
-                self._on_ended(task)
-            return True
-        if not self._may_start(task, limits):
+    def _start_or_end(self, run: Run, pool: ThreadPoolExecutor, desk: Desk) -> bool:
+        """Start a run, or end it where it must not go on; False when it has to wait.
+
+        A run that has to wait is not read again: there may be thousands, and this is asked often.
+        """
+        expired = find_expired(run, self._batches[run.batch_id], now=self._services.clock.now())
+        if expired is None and self._has_to_wait(run):
             return False
-        future = pool.submit(self._work, task, run_id, desk)
+        with self._services.store.read() as view:
+            task = view.get_task(run.task_id)
+        try:
+            limits = parse_policy(json.loads(task.spec.policy)).sandbox.limits
+        except PolicyError as error:
+            return self._end(run, task, RunEnd(Outcome.INFRASTRUCTURE_ERROR, str(error)))
+        end = find_cancelled(run, task) or expired or find_misfit(limits, self._capacity)
+        if end is not None:
+            return self._end(run, task, end)
+        if not self._capacity.try_take(limits):
+            self._waiting[run.run_id] = limits
+            return False
+        future = pool.submit(self._work, task, run.run_id, desk)
         self._active[future] = (task, limits)
         return True
 
-    def _may_start(self, task: Task, limits: Limits) -> bool:
-        batch = self._batches[task.batch_id]
+    def _has_to_wait(self, run: Run) -> bool:
+        batch = self._batches[run.batch_id]
         of_batch = sum(1 for one, _ in self._active.values() if one.batch_id == batch.batch_id)
         if of_batch >= batch.spec.budget.tasks_parallel:
-            return False
-        return self._capacity.try_take(limits)
+            return True
+        known = self._waiting.get(run.run_id)
+        return known is not None and not self._capacity.can_hold_now(known)
+
+    def _end(self, run: Run, task: Task, end: RunEnd) -> bool:
+        if end_idle_run(run, self._services, end):
+            self._on_ended(task)
+        return True
 
     def _work(self, task: Task, run_id: RunId, desk: Desk) -> None:
         """Work on a run in a thread of the pool.
@@ -162,20 +189,17 @@ class Dispatcher:
         """
         try:
             run = work_run(run_id, self._services, desk)
-            if run is not None and run.state.terminal:
-                self._after(task, run)
+            if run is not None and run.state.terminal and self._is_last(run):
+                self._on_ended(task)
         except StoreError:
             raise
         except Exception:
             log.exception("run.crashed", task_id=task.task_id, run_id=run_id)
 
-    def _after(self, task: Task, run: Run) -> None:
-        if not self._wants_retry(task, run):
-            self._on_ended(task)
-            return
-        with self._services.store.write() as writer:
-            writer.add_run(make_run(task, self._services, number=run.number + 1))
-        log.warning("task.retried", task_id=task.task_id, outcome=run.outcome)
+    def _is_last(self, run: Run) -> bool:
+        """Tell whether a run that has ended is followed by no retry."""
+        with self._services.store.read() as view:
+            return view.list_runs(run.task_id)[-1].run_id == run.run_id
 
     def _collect(self, stop: threading.Event) -> None:
         """Take in the runs that have ended; wait a moment for one."""
@@ -187,17 +211,15 @@ class Dispatcher:
             self._capacity.give_back(limits)
             future.result()
 
-    def _wants_retry(self, task: Task, run: Run) -> bool:
-        allowed = self._batches[task.batch_id].spec.retries
-        if run.outcome is None or run.outcome not in allowed:
-            return False
-        with self._services.store.read() as view:
-            same = [one for one in view.list_runs(task.task_id) if one.outcome is run.outcome]
-        return len(same) <= allowed[run.outcome]
-
     def _reap(self) -> None:
+        """Remove left-overs; what cannot be removed now is tried again later."""
         self._reaped_at = self._services.clock.monotonic()
-        removed = self._services.host.reap(lambda: list_live_attempts(self._services))
+        host = self._services.host
+        try:
+            removed = host.reap(lambda: list_live_attempts(self._services))
+            host.tidy()
+        except SandboxError as error:
+            log.warning("leftovers.kept", problem=str(error))
+            return
         if removed:
             log.warning("leftovers.removed", count=removed)
-        self._services.host.tidy()

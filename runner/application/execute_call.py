@@ -31,17 +31,17 @@ from runner.application.call_records import (
     make_refusal,
 )
 from runner.application.session import Session, Step
-from runner.application.stopping import StopReason
 from runner.application.tool_output import present_output
 from runner.application.tools import BadArgumentsError, Tool, ToolContext, ToolOutput
 from runner.domain.items import Event, SnapshotItem, StoredCall, ToolResult, ToolStatus
 from runner.domain.outcome import RunState
+from runner.domain.progress import count_crashes
 from runner.domain.records import Execution, ExecutionState
 from runner.errors import RunnerError
 from sandbox import CommandRefusedError, Sandbox, SnapshotTaken
 
 MAX_ATTEMPTS = 3
-"""A call is started once, and again after a crash at most twice."""
+"""A call is started once, and again after a crash at most twice; a suspension is no crash."""
 
 
 class CallUnknownError(RunnerError):
@@ -74,7 +74,8 @@ class Executor:
 
         Raises:
             CallUnknownError: it was cut off earlier and may have reached outside.
-            RunStoppedError: the run was told to stop; unless cancelled, the call stays `started`.
+            RunStoppedError: the run was told to stop; the call stays `started`, and is answered by
+                the end of the run or started again when the run goes on.
             SandboxLostError: the sandbox is gone; the call stays `started`.
         """
         judged = self._judge(call)
@@ -163,8 +164,9 @@ class Executor:
         cut_off = execution.state is ExecutionState.STARTED
         if cut_off and judged.action.reaches_outside:
             self._mark_unknown(judged, execution)
-        if cut_off and execution.attempt >= MAX_ATTEMPTS:
-            self._give_up(judged, execution)
+        crashes = count_crashes(self._session.items, judged.call.call_id) if cut_off else 0
+        if crashes >= MAX_ATTEMPTS:
+            self._give_up(judged, execution, crashes=crashes)
             return None
         started = replace(
             execution,
@@ -189,10 +191,10 @@ class Executor:
             step.move_run(RunState.NEEDS_ATTENTION, reason=reason)
         raise CallUnknownError(reason)
 
-    def _give_up(self, judged: JudgedCall, execution: Execution) -> None:
+    def _give_up(self, judged: JudgedCall, execution: Execution, *, crashes: int) -> None:
         failed = replace(execution, state=ExecutionState.FAILED)
         text = (
-            f"The sandbox was lost {execution.attempt} times while this ran. The files are as "
+            f"The sandbox was lost {crashes} times while this ran. The files are as "
             "before the call. Try something that needs less."
         )
         with self._session.step() as step:
@@ -203,9 +205,7 @@ class Executor:
     def _run(self, judged: JudgedCall, started: Execution) -> None:
         session = self._session
         output = self._carry_out(judged)
-        if session.stop.is_set():
-            self._record_stop(judged, started, output)
-            session.stop.check()
+        session.stop.check()
         taken = self._sandbox.take_snapshot() if judged.tool.writes else None
         if taken is None:
             self._conclude(judged, started, output=output)
@@ -235,16 +235,6 @@ class Executor:
             verify=session.task.spec.verify,
             stop=session.stop,
         )
-
-    def _record_stop(self, judged: JudgedCall, started: Execution, output: ToolOutput) -> None:
-        if self._session.stop.reason is not StopReason.CANCELLED:
-            return
-        failed = replace(started, state=ExecutionState.FAILED)
-        text = "The run was cancelled while this ran; it was stopped and its changes were dropped."
-        with self._session.step() as step:
-            step.writer.save_execution(failed, expected=ExecutionState.STARTED)
-            step.append(make_execution_item(failed, results=output.results))
-            step.append_message(make_failure(judged.call, "cancelled", text))
 
     def _conclude(
         self,

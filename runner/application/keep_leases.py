@@ -1,10 +1,15 @@
-"""Heartbeats: keep the leases of this process alive and pass cancellations on to its runs."""
+"""Heartbeats: keep the leases of this process alive and pass cancellations on to its runs.
+
+A store that fails for a moment ends no heartbeat: it is asked again, and a lease that has lapsed
+meanwhile is renewed as long as nobody else has taken it.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from types import TracebackType
 from typing import Self
 
@@ -15,12 +20,14 @@ from runner.application.stopping import StopFlag, StopReason
 from runner.application.work_run import LEASE_SECONDS
 from runner.domain.ids import RunId
 from runner.domain.records import Lease, Task
-from runner.errors import StaleLeaseError
+from runner.errors import NotFoundError, StaleLeaseError, StoreError
 
 LOOK_SECONDS = 0.5
 """How often cancellations are looked for in the store."""
 
 RENEW_SECONDS = LEASE_SECONDS / 3
+"""How old a lease gets before it is renewed, on the clock that leases are judged by: the monotonic
+one stands still while a laptop sleeps."""
 
 log = structlog.get_logger()
 
@@ -30,7 +37,6 @@ class _Held:
     task: Task
     lease: Lease
     stop: StopFlag
-    renewed_at: float
 
 
 class LeaseKeeper:
@@ -59,9 +65,8 @@ class LeaseKeeper:
 
     def hold(self, task: Task, lease: Lease, stop: StopFlag) -> Callable[[], None]:
         """Keep a lease alive until the returned function is called."""
-        now = self._services.clock.monotonic()
         with self._lock:
-            self._held[lease.run_id] = _Held(task, lease, stop, now)
+            self._held[lease.run_id] = _Held(task, lease, stop)
             if self._stopping is not None:
                 stop.stop(self._stopping)
         return lambda: self._let_go(lease.run_id)
@@ -74,29 +79,42 @@ class LeaseKeeper:
         for one in held:
             one.stop.stop(reason)
 
+    def look(self) -> None:
+        """Renew what is due and look for cancellations, once; the thread does it for ever."""
+        with self._lock:
+            held = list(self._held.values())
+        for one in held:
+            try:
+                self._renew(one)
+                self._pass_cancellation_on(one)
+            except (StoreError, NotFoundError) as error:
+                log.warning("lease.look_failed", run_id=one.lease.run_id, problem=str(error))
+
+    def _keep(self) -> None:
+        while not self._closing.wait(LOOK_SECONDS):
+            self.look()
+
     def _let_go(self, run_id: RunId) -> None:
         with self._lock:
             self._held.pop(run_id, None)
 
-    def _keep(self) -> None:
-        while not self._closing.wait(LOOK_SECONDS):
-            with self._lock:
-                held = list(self._held.values())
-            for one in held:
-                self._look_after(one)
+    def _renew(self, one: _Held) -> None:
+        now = self._services.clock.now()
+        if one.lease.expires_at - now > timedelta(seconds=LEASE_SECONDS - RENEW_SECONDS):
+            return
+        try:
+            one.lease = self._services.store.renew_lease(one.lease, now=now, seconds=LEASE_SECONDS)
+        except StaleLeaseError:
+            self._note_loss(one)
 
-    def _look_after(self, one: _Held) -> None:
+    def _note_loss(self, one: _Held) -> None:
+        with self._lock:
+            if self._held.get(one.lease.run_id) is not one:
+                return  # its worker was done meanwhile and gave it back
+        one.stop.stop(StopReason.LEASE_LOST)
+        log.warning("lease.lost", run_id=one.lease.run_id)
+
+    def _pass_cancellation_on(self, one: _Held) -> None:
         with self._services.store.read() as view:
             if view.get_task(one.task.task_id).cancelled_at is not None:
                 one.stop.stop(StopReason.CANCELLED)
-        now = self._services.clock.monotonic()
-        if now - one.renewed_at < RENEW_SECONDS:
-            return
-        try:
-            one.lease = self._services.store.renew_lease(
-                one.lease, now=self._services.clock.now(), seconds=LEASE_SECONDS
-            )
-            one.renewed_at = now
-        except StaleLeaseError:
-            one.stop.stop(StopReason.LEASE_LOST)
-            log.warning("lease.lost", run_id=one.lease.run_id)

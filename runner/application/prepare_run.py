@@ -1,13 +1,13 @@
-"""Before the first step: the image, the starting files and what the session opens with."""
+"""Before the first step: what the session opens with, then the image and the starting files."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runner.application.session import Session
+from runner.application.session import Session, Step
 from runner.domain.fragment import Fragment
 from runner.domain.items import ConstraintItem, Event, SessionMeta, SnapshotItem, UserMessage
-from runner.domain.task import RepositorySpec, TaskSpec
+from runner.domain.task import RepositorySpec
 from sandbox import History, Snapshot, SnapshotId, Source, SourceKind
 
 
@@ -20,8 +20,27 @@ class Prepared:
     """The task's starting snapshot; the session's own last one is `session.files`."""
 
 
+def open_session(session: Session, step: Step) -> None:
+    """Append what a session begins with: nothing may fail before the goal is in the rollout."""
+    task = session.task
+    step.append(
+        SessionMeta(
+            session_id=task.session_id,
+            task_id=task.task_id,
+            task_name=task.spec.name,
+            forkyard_version=session.services.version,
+        )
+    )
+    step.append_message(UserMessage(text=task.spec.goal))
+    step.append(*(ConstraintItem(text=one.text) for one in task.spec.constraints))
+    demands = "\n".join(f"- {one.text}" for one in task.spec.constraints)
+    if demands:
+        step.append(Fragment(kind="constraints.demanded", text=demands).to_item())
+    step.append(Event(name="session.opened", run_id=session.run.run_id))
+
+
 def prepare_run(session: Session) -> Prepared:
-    """Find image and files; open the session where it has no items yet.
+    """Find image and files; record the starting snapshot where there is none yet.
 
     Raises:
         ImageMissingError, SourceError: what the task names is not there.
@@ -32,9 +51,7 @@ def prepare_run(session: Session) -> Prepared:
     if found:
         start, session.files = found[0], found[-1]
     else:
-        start = _import_files(session)
-        session.files = start
-        _open_session(session, start)
+        start = session.files = _import_files(session)
     return Prepared(image_id=image_id, start=start)
 
 
@@ -63,30 +80,8 @@ def _find_snapshots(session: Session) -> list[Snapshot]:
 def _import_files(session: Session) -> Snapshot:
     host = session.services.host
     imported = host.import_source(make_source(session.task.spec.repo))
-    return host.start_snapshot(imported, task_id=session.task.task_id)
-
-
-def _open_session(session: Session, start: Snapshot) -> None:
-    task = session.task
+    start = host.start_snapshot(imported, task_id=session.task.task_id)
     with session.step() as step:
         step.writer.add_snapshot(start)
-        if not session.items:
-            step.append(
-                SessionMeta(
-                    session_id=task.session_id,
-                    task_id=task.task_id,
-                    task_name=task.spec.name,
-                    forkyard_version=session.services.version,
-                )
-            )
         step.append(SnapshotItem(snapshot_id=start.snapshot_id, content_id=start.content_id))
-        step.append_message(UserMessage(text=task.spec.goal))
-        step.append(*(ConstraintItem(text=one.text) for one in task.spec.constraints))
-        demands = _list_demands(task.spec)
-        if demands:
-            step.append(Fragment(kind="constraints.demanded", text=demands).to_item())
-        step.append(Event(name="session.opened", run_id=session.run.run_id))
-
-
-def _list_demands(spec: TaskSpec) -> str:
-    return "\n".join(f"- {one.text}" for one in spec.constraints)
+    return start

@@ -33,14 +33,13 @@ def list_due_runs(
 ) -> Sequence[Run]:
     """Return the runs that nobody works on and somebody should, in dispatch order.
 
-    Queued ones, and running ones whose lease has lapsed or was broken.
+    Queued ones, and running ones whose lease has lapsed or was broken; oldest first.
     """
-    last = view.list_last_runs(batch_id)
     held = {lease.run_id for lease in view.list_leases() if lease.expires_at > now}
     return [
         run
-        for run in last
-        if run.state in {RunState.QUEUED, RunState.RUNNING} and run.run_id not in held
+        for run in view.list_runs_in((RunState.QUEUED, RunState.RUNNING))
+        if run.run_id not in held and batch_id in (None, run.batch_id)
     ]
 
 

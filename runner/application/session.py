@@ -75,8 +75,19 @@ class Session:
                 items, head = writer.count_items(self.task.session_id)
                 run = replace(run, items=items, head=head)
             writer.save_run(run, expected=self.run.state)
+            if step.follow_up is not None:
+                writer.add_run(step.follow_up)
         self.run = run
         self.items.extend(placed)
+
+    @contextmanager
+    def ticking(self) -> Iterator[None]:
+        """Let the run's wall clock run inside the block."""
+        self.start_clock()
+        try:
+            yield
+        finally:
+            self.stop_clock()
 
     def start_clock(self) -> None:
         """Let the run's wall clock run from now on."""
@@ -139,6 +150,8 @@ class Step:
         self.news: list[NewItem] = []
         self.anchor = False
         """Write length and head hash of the rollout into the run's row."""
+        self.follow_up: Run | None = None
+        """The task's next run, queued once this one has ended; None = there is none."""
         self._services = session.services
 
     def append(self, *payloads: Payload) -> None:

@@ -14,6 +14,7 @@ from policies import ChangeKind, canonical_json, digest_json, match_path, show_p
 from runner.application.prepare_run import Prepared
 from runner.application.sandbox_spec import make_verify_spec
 from runner.application.session import Session
+from runner.application.stopping import StopFlag
 from runner.domain.ids import EvidenceId
 from runner.domain.records import VerifyResult
 from runner.domain.task import VerifySpec
@@ -22,23 +23,54 @@ from sandbox import Command, CommandResult, Ending, LaidSource, Snapshot
 LOG_BYTES = 1024 * 1024
 """How much of each stream of a verification is kept."""
 
+KEPT_CHECKS = 1000
+"""How many results a process remembers."""
+
+LOOK_SECONDS = 0.2
+"""How often a run that waits for another's check looks whether it was told to stop."""
+
 
 @dataclass(slots=True)
+class _Check:
+    """One check that somebody made or is making."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    result: VerifyResult | None = None
+
+
 class VerifyCache:
-    """Results of checks before the agent: same files, image and command, same answer."""
+    """Results of checks before the agent: same files, image and command, same answer.
 
-    _results: dict[str, VerifyResult] = field(default_factory=dict)
-    _locks: dict[str, threading.Lock] = field(default_factory=dict)
-    _guard: threading.Lock = field(default_factory=threading.Lock)
+    Shared by the workers of one process. Thread-safe.
+    """
 
-    def get_or_make(self, key: str, make: Callable[[], VerifyResult]) -> VerifyResult:
-        """Return the result of a key, made once even when many ask at the same time."""
+    def __init__(self, *, most: int = KEPT_CHECKS) -> None:
+        """Make an empty cache that keeps at most so many results, the newest."""
+        self._most = most
+        self._checks: dict[str, _Check] = {}  # a dict keeps the order
+        self._guard = threading.Lock()
+
+    def get_or_make(
+        self, key: str, make: Callable[[], VerifyResult], *, stop: StopFlag
+    ) -> VerifyResult:
+        """Return the result of a key, made once even when many ask at the same time.
+
+        Raises:
+            RunStoppedError: the run was told to stop while another one made the result.
+        """
         with self._guard:
-            lock = self._locks.setdefault(key, threading.Lock())
-        with lock:
-            if key not in self._results:
-                self._results[key] = make()
-            return self._results[key]
+            check = self._checks.setdefault(key, _Check())
+            while len(self._checks) > self._most:
+                del self._checks[next(iter(self._checks))]
+        while not check.lock.acquire(timeout=LOOK_SECONDS):
+            stop.check()
+        try:
+            if check.result is None:
+                stop.check()
+                check.result = make()
+            return check.result
+        finally:
+            check.lock.release()
 
 
 def verify_before(session: Session, prepared: Prepared, *, cache: VerifyCache) -> VerifyResult:
@@ -57,7 +89,9 @@ def verify_before(session: Session, prepared: Prepared, *, cache: VerifyCache) -
             session.policy.digest,
         ]
     )
-    return cache.get_or_make(key, lambda: _check(session, prepared, spec=spec, result=None))
+    return cache.get_or_make(
+        key, lambda: _check(session, prepared, spec=spec, result=None), stop=session.stop
+    )
 
 
 def verify_after(session: Session, prepared: Prepared) -> VerifyResult:

@@ -7,17 +7,18 @@ cut off anywhere goes on from its last durable point.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import structlog
 
-from policies import parse_policy
+from policies import PolicyError, parse_policy
 from runner.application.batch_limits import BatchLimits, find_batch_limit
+from runner.application.close_run import close_run
 from runner.application.end_run import RunEnd, decide_completed, end_run
 from runner.application.execute_call import CallUnknownError, Executor
 from runner.application.ports.model import Model
-from runner.application.prepare_run import Prepared, prepare_run
+from runner.application.prepare_run import Prepared, open_session, prepare_run
 from runner.application.sandbox_spec import make_agent_spec
 from runner.application.services import Services
 from runner.application.session import Session
@@ -26,12 +27,15 @@ from runner.application.think import think
 from runner.application.tools import make_tools
 from runner.application.verify_task import VerifyCache, verify_after, verify_before
 from runner.domain.budget import LimitHit, find_limit
+from runner.domain.calls import ToolSchema
 from runner.domain.context import find_pending_calls
 from runner.domain.ids import RunId
 from runner.domain.items import Event
 from runner.domain.outcome import Outcome, RunState
 from runner.domain.progress import (
     MAX_CORRECTIONS,
+    RESUMED,
+    SANDBOX_LOST,
     SUSPENDED,
     count_corrections,
     count_losses,
@@ -39,10 +43,14 @@ from runner.domain.progress import (
 )
 from runner.domain.records import Batch, Lease, Run, Task, VerifyResult
 from runner.errors import (
+    DamagedRolloutError,
     MissingError,
     ModelError,
     ModelRefusedError,
+    NotFoundError,
+    ScriptError,
     StaleLeaseError,
+    StaleVersionError,
 )
 from sandbox import DiskFullError, Sandbox, SandboxError, SandboxLostError
 
@@ -57,6 +65,9 @@ MAX_REBUILDS = 3
 
 CALL_LIMITS = frozenset({"wall_seconds", "tool_seconds", "output_mib"})
 """Limits that also stop calls which the model has already asked for."""
+
+UNUSABLE = (DamagedRolloutError, PolicyError, NotFoundError)
+"""What a run's own records fail with: it cannot be worked on, and trying again cannot help."""
 
 log = structlog.get_logger()
 
@@ -78,6 +89,9 @@ def work_run(run_id: RunId, services: Services, desk: Desk) -> Run | None:
 
     Returns:
         The run as it was left, or None when its lease could not be had.
+
+    Raises:
+        StoreError: the store failed; the run goes on later from its last durable point.
     """
     lease = services.store.claim_run(
         run_id, holder=services.holder, now=services.clock.now(), seconds=LEASE_SECONDS
@@ -91,18 +105,36 @@ def work_run(run_id: RunId, services: Services, desk: Desk) -> Run | None:
     stop = StopFlag()
     let_go = desk.on_lease(task, lease, stop)
     try:
-        session = Session(
-            services,
-            task,
-            run,
-            lease=lease,
-            policy=parse_policy(json.loads(task.spec.policy)),
-            stop=stop,
-        )
-        return RunWorker(session, desk, batch=batch).work()
+        session = open_claimed(services, task, run, lease=lease, stop=stop)
+        worker = RunWorker(session, desk, batch=batch)
+    except UNUSABLE as error:
+        return close_unusable(run, services, error)
+    else:
+        return worker.work()
     finally:
         let_go()
         services.store.release_lease(lease)
+
+
+def open_claimed(
+    services: Services, task: Task, run: Run, *, lease: Lease, stop: StopFlag
+) -> Session:
+    """Return the session of a claimed run.
+
+    Raises:
+        DamagedRolloutError: its rollout is not what was written.
+        PolicyError: this release cannot use the policy that it was submitted with.
+    """
+    policy = parse_policy(json.loads(task.spec.policy))
+    return Session(services, task, run, lease=lease, policy=policy, stop=stop)
+
+
+def close_unusable(run: Run, services: Services, error: Exception) -> Run:
+    """End a run whose own records cannot be used; its rollout stays as it is."""
+    log.error("run.unusable", task_id=run.task_id, run_id=run.run_id, problem=str(error))
+    close_run(run, services, outcome=Outcome.INFRASTRUCTURE_ERROR, reason=str(error))
+    with services.store.read() as view:
+        return view.get_run(run.run_id)
 
 
 class RunWorker:
@@ -121,7 +153,7 @@ class RunWorker:
         """Work until the run ends, waits or is stopped; errors become outcomes."""
         try:
             self._work_to_an_outcome()
-        except StaleLeaseError:
+        except (StaleLeaseError, StaleVersionError):
             self._log.warning("run.lease_lost")
         return self._session.run
 
@@ -132,7 +164,7 @@ class RunWorker:
             self._stopped(stopped.reason)
         except CallUnknownError as unknown:
             self._log.warning("run.needs_attention", reason=str(unknown))
-        except (SandboxError, ModelError, MissingError) as error:
+        except (SandboxError, ModelError, MissingError, ScriptError) as error:
             self._end(_end_for(error))
 
     def _work(self) -> None:
@@ -147,21 +179,24 @@ class RunWorker:
         self._tell("preparing")
         prepared = prepare_run(session)
         self._check_before(prepared)
-        session.start_clock()
         end = self._run_agent(prepared)
-        session.stop_clock()
+        if end is not None:
+            self._end(*self._check_after_budget(prepared, end))
+            return
         verified = self._check_after(prepared)
-        self._end(end or decide_completed(session, verified), verified=verified)
+        self._end(decide_completed(session, verified), verified)
 
     def _mark_running(self) -> None:
         session = self._session
-        name = "run.started" if session.run.started_at is None else "run.resumed"
+        name = "run.started" if session.run.started_at is None else RESUMED
         with session.step() as step:
             step.move_run(RunState.RUNNING)
             if step.run.started_at is None:
                 step.run = replace(step.run, started_at=self._services.clock.now())
             if session.items:
                 step.append(Event(name=name, run_id=session.run.run_id))
+            else:
+                open_session(session, step)
         self._log.info(name, attempt=session.run.attempt)
 
     def _check_before(self, prepared: Prepared) -> None:
@@ -169,17 +204,29 @@ class RunWorker:
         if session.task.spec.verify is None or session.run.verify_before is not None:
             return
         self._tell("checking the files as they are")
+        started = self._services.clock.monotonic()
         result = verify_before(session, prepared, cache=self._desk.verify_cache)
         with session.step() as step:
-            step.run = replace(step.run, verify_before=result)
+            step.run = replace(self._count_check(step.run, started), verify_before=result)
+
+    def _count_check(self, run: Run, started: float) -> Run:
+        """Add what a check took, its container included, to the clock of verification."""
+        passed = int((self._services.clock.monotonic() - started) * 1000)
+        return replace(run, verify_milliseconds=run.verify_milliseconds + passed)
 
     def _run_agent(self, prepared: Prepared) -> RunEnd | None:
-        """Let the agent work; None when it says that it is done."""
+        """Let the agent work; None when it says that it is done.
+
+        Its clock runs while it has a sandbox, not while one is made or removed.
+        """
         model = self._services.models.find_model(self._session.task.spec.agent)
         for rebuild in range(MAX_REBUILDS):
             spec = make_agent_spec(self._session, prepared.image_id)
             try:
-                with self._services.host.open_sandbox(spec) as sandbox:
+                with (
+                    self._services.host.open_sandbox(spec) as sandbox,
+                    self._session.ticking(),
+                ):
                     return self._take_steps(model, sandbox)
             except SandboxLostError as lost:
                 self._note_loss(lost, last=rebuild == MAX_REBUILDS - 1)
@@ -188,7 +235,7 @@ class RunWorker:
     def _note_loss(self, lost: SandboxLostError, *, last: bool) -> None:
         with self._session.step() as step:
             step.append(
-                Event(name="sandbox.lost", run_id=self._session.run.run_id, detail=str(lost))
+                Event(name=SANDBOX_LOST, run_id=self._session.run.run_id, detail=str(lost))
             )
         if last:
             raise lost
@@ -213,9 +260,16 @@ class RunWorker:
             end = self._find_end()
             if end is not None:
                 return end
-            self._tell("thinking")
-            with self._desk.limits.model_call(self._batch, session.stop):
-                think(session, model, model_name=model.name, tools=schemas)
+            self._think(model, schemas)
+
+    def _think(self, model: Model, schemas: Sequence[ToolSchema]) -> None:
+        """Ask the model once; waiting for a slot is no time of the agent."""
+        session = self._session
+        self._tell("thinking")
+        session.stop_clock()
+        with self._desk.limits.model_call(self._batch, session.stop):
+            session.start_clock()
+            think(session, model, model_name=model.name, tools=schemas)
 
     def _find_end(self) -> RunEnd | None:
         session = self._session
@@ -232,18 +286,27 @@ class RunWorker:
         if session.task.spec.verify is None:
             return None
         self._tell("verifying")
+        started = self._services.clock.monotonic()
         result = verify_after(session, prepared)
         with session.step() as step:
-            step.run = replace(
-                step.run,
-                verify_after=result,
-                verify_milliseconds=step.run.verify_milliseconds + result.seconds_milli,
-            )
+            step.run = replace(self._count_check(step.run, started), verify_after=result)
         return result
 
-    def _end(self, end: RunEnd, *, verified: VerifyResult | None = None) -> None:
-        end_run(self._session, end, verified=verified)
+    def _check_after_budget(
+        self, prepared: Prepared, end: RunEnd
+    ) -> tuple[RunEnd, VerifyResult | None]:
+        """Verify to show it; the outcome stays, also where the check cannot be made."""
+        try:
+            return end, self._check_after(prepared)
+        except SandboxError as error:
+            return replace(end, reason=f"{end.reason}; it was not verified: {error}"), None
+
+    def _end(self, end: RunEnd, verified: VerifyResult | None = None) -> None:
+        retries = self._batch.spec.retries
+        retry = end_run(self._session, end, verified=verified, retries=retries)
         self._log.info("run.ended", outcome=end.outcome.value, reason=end.reason)
+        if retry is not None:
+            self._log.warning("task.retried", outcome=end.outcome.value, next_run=retry.run_id)
         self._tell(end.outcome.value)
 
     def _stopped(self, reason: StopReason) -> None:
@@ -272,7 +335,7 @@ def _end_for_limit(hit: LimitHit) -> RunEnd:
     return RunEnd(Outcome.BUDGET_EXHAUSTED, reason)
 
 
-def _end_for(error: SandboxError | ModelError | MissingError) -> RunEnd:
+def _end_for(error: SandboxError | ModelError | MissingError | ScriptError) -> RunEnd:
     match error:
         case SandboxLostError():
             outcome = Outcome.SANDBOX_LOST

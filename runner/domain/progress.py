@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from runner.domain.ids import CallId
 from runner.domain.items import (
     AssistantMessage,
     Event,
+    ExecutionItem,
     RolloutItem,
     ToolResult,
     ToolStatus,
     UserMessage,
 )
-from runner.domain.records import Run
+from runner.domain.records import ExecutionState, Run
 
 CORRECTABLE = frozenset({"bad_arguments", "unknown_tool", "truncated"})
 """Reasons of a failed result that the model can mend by asking again."""
@@ -22,6 +24,12 @@ MAX_CORRECTIONS = 3
 
 SUSPENDED = "run.suspended"
 """Name of the event that tells an orderly stop from the loss of a worker."""
+
+RESUMED = "run.resumed"
+"""Name of the event of a start that goes on with what an earlier one left."""
+
+SANDBOX_LOST = "sandbox.lost"
+"""Name of the event of a sandbox that has to be rebuilt."""
 
 
 def count_losses(items: Sequence[RolloutItem], run: Run) -> int:
@@ -33,6 +41,21 @@ def count_losses(items: Sequence[RolloutItem], run: Run) -> int:
         for item in items
     )
     return max(run.attempt - 1 - suspended, 0)
+
+
+def count_crashes(items: Sequence[RolloutItem], call_id: CallId) -> int:
+    """Count the starts of an open call that were cut off by anything but a suspension."""
+    crashes = 0
+    running = False
+    for item in items:
+        payload = item.payload
+        if isinstance(payload, ExecutionItem) and payload.call_id == call_id:
+            running = payload.state == ExecutionState.STARTED
+            crashes += running
+        elif isinstance(payload, Event) and payload.name in {SUSPENDED, RESUMED, SANDBOX_LOST}:
+            crashes -= running and payload.name == SUSPENDED
+            running = False
+    return crashes
 
 
 def has_finished(items: Sequence[RolloutItem], ending_tools: frozenset[str]) -> bool:

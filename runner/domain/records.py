@@ -130,7 +130,7 @@ class Execution:
     """Empty until the action is known."""
     state: ExecutionState
     attempt: int = 0
-    """How often it was started: 1, or up to 3 after crashes."""
+    """How often it was started: 1, and once more after each crash or suspension."""
     base_snapshot_id: SnapshotId | None = None
     """The files it started from; None until started."""
     result_snapshot_id: SnapshotId | None = None
