@@ -29,6 +29,8 @@ class Container:
     """A container that runs and in which only its two residents live."""
 
     container_id: str
+    user: str
+    """uid and gid that commands run as."""
     group: ControlGroup
     processes: Processes
 
@@ -52,7 +54,12 @@ def open_container(
         group = find_control_group(init_pid)
         freezer: Freezer = group if group.may_freeze() else EnginePause(engine, container_id)
         with open_processes(group, freezer, init_pid=init_pid) as processes:
-            yield Container(container_id=container_id, group=group, processes=processes)
+            yield Container(
+                container_id=container_id,
+                user=f"{place.uid}:{place.gid}",
+                group=group,
+                processes=processes,
+            )
     finally:
         engine.remove(container_id)
 

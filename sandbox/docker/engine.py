@@ -183,6 +183,7 @@ class Engine:
         container_id: str,
         argv: tuple[str, ...],
         *,
+        user: str,
         cwd: str,
         environment: tuple[tuple[str, str], ...],
         stdin: bool,
@@ -197,6 +198,7 @@ class Engine:
             made = self._control.exec_create(
                 container_id,
                 list(argv),
+                user=user,
                 stdin=stdin,
                 environment=[f"{name}={value}" for name, value in environment],
                 workdir=cwd,

@@ -11,6 +11,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 
 from sandbox.command import CappedOutput, Command, Ending, StopSignal
+from sandbox.docker.container import Container
 from sandbox.docker.engine import Engine, ExecStream
 from sandbox.docker.output import FrameReader
 from sandbox.docker.processes import Processes
@@ -40,9 +41,8 @@ class ExecEnded:
 def run_exec(
     command: Command,
     *,
-    container_id: str,
+    container: Container,
     engine: Engine,
-    processes: Processes,
     stop: StopSignal | None,
 ) -> ExecEnded:
     """Run a command until it and everything that it started are gone.
@@ -53,14 +53,18 @@ def run_exec(
     """
     started = time.monotonic()
     exec_id = engine.create_exec(
-        container_id,
+        container.container_id,
         command.argv,
+        user=container.user,
         cwd=command.cwd,
         environment=command.environment,
         stdin=bool(command.stdin),
     )
-    with closing(engine.start_exec(exec_id)) as stream, ExitStack() as stack:
+    processes = container.processes
+    with ExitStack() as stack:
+        # first: a start whose answer is lost may have started the command all the same
         stack.enter_context(_killing_on_error(processes))
+        stream = stack.enter_context(closing(engine.start_exec(exec_id)))
         attended = _Attended(stream, command, processes=processes, stop=stop, stack=stack)
         cause = attended.attend(started + command.timeout_seconds, engine=engine)
         ended = time.monotonic()

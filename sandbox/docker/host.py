@@ -83,7 +83,7 @@ class DockerSandboxHost:
         """Make a container on a snapshot; see SandboxHost."""
         image = self._engine.image_facts(spec.image)
         refuse_unenforced(spec)
-        _refuse_missing_mounts(spec)
+        _refuse_unusable_mounts(spec)
         self._volumes.check(spec.disk)
         with ExitStack() as stack:
             volume = stack.enter_context(self._open_volume(spec))
@@ -171,7 +171,12 @@ class DockerSandboxHost:
             return stack.enter_context(open_container(spec, place, engine=self._engine))
 
 
-def _refuse_missing_mounts(spec: SandboxSpec) -> None:
+def _refuse_unusable_mounts(spec: SandboxSpec) -> None:
     for mount in spec.mounts:
         if not Path(mount.source).exists():
             raise UnsupportedError(f"mount source {mount.source!r} does not exist on this host")
+        real = os.path.realpath(mount.source)
+        if real != mount.source:  # the link may be of a task's making, or lead out of the list
+            raise UnsupportedError(
+                f"mount source {mount.source!r} leads through a link to {real!r}"
+            )

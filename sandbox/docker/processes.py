@@ -3,7 +3,8 @@
 Two residents stay for the container's life: the engine's init (PID 1 inside) and the keeper that
 it started. Everybody else belongs to the command under way and must be gone when it ends. The
 proof is the kernel's own count of threads: it is charged before a parent can exit, so no chain of
-forks slips through, whatever it does to its session, group, parent or signals.
+forks slips through, whatever it does to its session, group, parent or signals. The residents have
+a uid of their own, so that no command kills them or writes itself into their memory.
 """
 
 from __future__ import annotations

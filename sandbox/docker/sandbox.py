@@ -47,9 +47,8 @@ class DockerSandbox:
         try:
             ended = run_exec(
                 command,
-                container_id=self._container.container_id,
+                container=self._container,
                 engine=self._engine,
-                processes=self._container.processes,
                 stop=stop,
             )
         except EngineUnavailableError:

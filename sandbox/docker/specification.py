@@ -1,7 +1,8 @@
 """What a container is created from: a pure function of a SandboxSpec, line by line justified.
 
-The operator's user, no capabilities. What is written here is
-asserted on the created container before it starts (see `list_drift`).
+No capabilities. Commands run as the operator's user, the two residents (see `processes`) as one
+that owns nothing: what shares neither uid nor privileges can neither signal nor write them. What
+is written here is asserted on the created container before it starts (see `list_drift`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ HOME = "/home/agent"
 TEMPORARY = "/tmp"  # noqa: S108 - the container's own, a directory of the task's volume
 BASE_REPOSITORY = "/forkyard/base.git"
 
+_NOBODY = 65534  # the kernel's overflowuid; also the last one that a rootless engine maps
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _KEEPER = ("/bin/sleep", "infinity")  # absolute: PATH begins with folders that the agent writes
 _PATH = (
@@ -98,7 +100,7 @@ def make_create_body(spec: SandboxSpec, place: ContainerPlace) -> dict[str, Json
     refuse_unenforced(spec)
     return {
         "Image": spec.image,
-        "User": f"{place.uid}:{place.gid}",
+        "User": make_resident_user(place),
         "WorkingDir": "/",  # constant: CVE-2024-21626 used a chosen one
         "Hostname": "sandbox",
         "Env": [f"{name}={value}" for name, value in make_environment(spec)],
@@ -113,6 +115,12 @@ def make_create_body(spec: SandboxSpec, place: ContainerPlace) -> dict[str, Json
         "Labels": make_labels(spec, instance_id=place.instance_id),
         "HostConfig": _make_host_config(spec, place),
     }
+
+
+def make_resident_user(place: ContainerPlace) -> str:
+    """Return uid and gid of init and keeper: never those of the commands."""
+    resident = _NOBODY - 1 if place.uid == _NOBODY else _NOBODY
+    return f"{resident}:{resident}"
 
 
 def make_labels(spec: SandboxSpec, *, instance_id: str) -> dict[str, Json]:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import docker
@@ -26,7 +27,7 @@ from sandbox_builders import (
     run_shell,
 )
 
-from policies import Limits
+from policies import Limits, Mount
 from sandbox import (
     Command,
     Ending,
@@ -34,11 +35,12 @@ from sandbox import (
     EngineUnavailableError,
     ImageMissingError,
     SandboxLostError,
+    UnsupportedError,
 )
 from sandbox.docker.container import EnginePause, open_container
-from sandbox.docker.engine import Engine, open_engine
+from sandbox.docker.engine import Engine, ExecStream, open_engine
 from sandbox.docker.exec import run_exec
-from sandbox.docker.processes import open_processes
+from sandbox.docker.processes import Processes, open_processes
 from sandbox.docker.specification import ContainerPlace, make_create_body, make_labels
 
 pytestmark = pytest.mark.engine
@@ -157,6 +159,52 @@ class LooseEngine:
         return self._engine.create({**body, "HostConfig": loose}, name=name)
 
 
+def test_a_mount_that_a_link_leads_elsewhere_is_refused(
+    engine, host, image, instance_id, tmp_path
+):
+    # with a writable mount, a former task may have put the link there
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open" / "link").symlink_to("/etc")
+    mount = Mount(source=str(tmp_path / "open" / "link"), target="/data")
+
+    with (
+        pytest.raises(UnsupportedError, match="link"),
+        host.open_sandbox(make_spec(image, mounts=(mount,))),
+    ):
+        pytest.fail("made")
+    assert mine(engine, instance_id) == 0
+
+
+class LosingEngine:
+    """An engine whose answer to the start of a command is lost, after the command was started."""
+
+    def __init__(self, engine: Engine, processes: Processes) -> None:
+        self._engine = engine
+        self._processes = processes
+
+    def create_exec(self, *arguments: object, **named: object) -> str:
+        return self._engine.create_exec(*arguments, **named)
+
+    def start_exec(self, exec_id: str) -> ExecStream:
+        self._engine.start_exec(exec_id).close()
+        while self._processes.are_clean():
+            pass
+        raise EngineUnavailableError("the engine does not answer")
+
+
+def test_a_command_whose_start_is_not_answered_does_not_run_on(engine, image, place):
+    with open_container(make_spec(image), place, engine=engine) as container:
+        with pytest.raises(EngineUnavailableError):
+            run_exec(
+                Command(argv=("sleep", "100"), cwd="/"),
+                container=container,
+                engine=LosingEngine(engine, container.processes),
+                stop=None,
+            )
+
+        assert container.processes.are_clean()
+
+
 def test_a_container_that_is_not_as_asked_is_removed_before_it_starts(engine, image, place):
     with (
         pytest.raises(EngineError, match="CapDrop"),
@@ -268,9 +316,8 @@ def test_survivors_are_killed_through_the_engine_where_control_groups_are_not_ou
         with open_processes(container.group, pause, init_pid=init_pid) as processes:
             ended = run_exec(
                 Command(argv=("sh", "-c", "setsid sleep 100 & sleep 100 & echo x"), cwd="/"),
-                container_id=container.container_id,
+                container=replace(container, processes=processes),
                 engine=engine,
-                processes=processes,
                 stop=None,
             )
 

@@ -89,7 +89,7 @@ def test_the_body_is_the_hardened_one_line_by_line():
     assert body.pop("Env")[0].startswith("PATH=/home/agent/.local/bin:/home/agent/.npm-global/bin")
     assert body == {
         "Image": "sha256:abc",
-        "User": "1000:1001",
+        "User": "65534:65534",
         "WorkingDir": "/",
         "Hostname": "sandbox",
         "Entrypoint": ["/bin/sleep", "infinity"],
