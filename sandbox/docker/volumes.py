@@ -17,13 +17,14 @@ import re
 import secrets
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
 
 from policies import DiskLimit, Limits
+from sandbox.docker.usage import add_up
 from sandbox.errors import DiskFullError, EngineError, UnsupportedError
 from sandbox.git.removal import remove_entry
 
@@ -36,7 +37,6 @@ _INODES_PER_MIB = 256  # as many as ext4 can have: one block of bitmap for each 
 _FIXED_MIB = 8  # superblock, group descriptors and bitmaps
 _FULL_BYTES = 64 * 1024  # ext4 refuses writes while a few reserved blocks still show as free
 _TOOL_SECONDS = 60.0
-_BLOCK_BYTES = 512  # stat(2): st_blocks
 _OWNER_FILE = "owner"
 _TRASH = ".trash-"
 _TOKEN_BYTES = 8
@@ -61,10 +61,15 @@ class Volume:
     limits: Limits
 
     def is_full(self) -> bool:
-        """Tell whether no byte or no inode is left of what the limits allow."""
+        """Tell whether no byte or no inode is left of what the limits allow.
+
+        Raises:
+            SnapshotError: a watched volume cannot be looked at.
+        """
         if self.disk is DiskLimit.WATCHED:
-            used_bytes, used_inodes = _add_up(self.files)
-            return used_bytes > self.limits.disk_mib * _MIB or used_inodes > self.limits.inodes
+            used = add_up(self.files)
+            too_many = used.entries > self.limits.inodes
+            return too_many or used.size_bytes > self.limits.disk_mib * _MIB
         room = os.statvfs(self.files)
         return room.f_bavail * room.f_frsize < _FULL_BYTES or room.f_favail == 0
 
@@ -140,7 +145,8 @@ class VolumeStore:
         with self._locked():
             if not directory.exists() or owner not in (None, _read_owner(directory)):
                 return False
-            for point in _list_mounts_below(directory):
+            # the kernel tells mount points without links: a home may be behind one
+            for point in _list_mounts_below(Path(os.path.realpath(directory))):
                 _unmount(point)
             trash = self._work / f"{_TRASH}{secrets.token_hex(_TOKEN_BYTES)}"
             directory.rename(trash)  # so that nobody waits for the deletion
@@ -163,6 +169,22 @@ class VolumeStore:
             raise UnsupportedError(f"{name!r} cannot name a volume")
         return self._work / name
 
+    def _mount_image(self, image: Path, point: Path, limits: Limits) -> None:
+        copy_sparse(self._find_template(limits), image)
+        mount_image(image, point)
+        (point / "lost+found").rmdir()  # nothing is ever repaired here
+
+    def _find_template(self, limits: Limits) -> Path:
+        """Return an empty file system of that size, formatted once for all volumes of its kind."""
+        inodes = min(limits.inodes, limits.disk_mib * _INODES_PER_MIB)
+        template = self._work / f"{_TEMPLATE}{limits.disk_mib}-{inodes}"
+        if not template.exists():
+            with self._locked():
+                fresh = self._work / f"{_TRASH}{secrets.token_hex(_TOKEN_BYTES)}"
+                _format_image(fresh, limits, inodes)
+                fresh.rename(template)
+        return template
+
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Let one process at a time make or remove: names and loop devices are shared."""
@@ -181,16 +203,15 @@ class VolumeStore:
                 # The owner comes first: what a crash leaves is found by the reaper.
                 _write_owner(directory, owner)
                 files.mkdir()
-                if disk is DiskLimit.HARD:
-                    _mount_image(directory / "image", files, limits)
+            if disk is DiskLimit.HARD:
+                self._mount_image(directory / "image", files, limits)
         except OSError as error:
             raise DiskFullError(f"no volume can be made in {str(directory)!r}: {error}") from error
         return Volume(files=files, disk=disk, limits=limits)
 
 
-def _mount_image(image: Path, point: Path, limits: Limits) -> None:
+def _format_image(image: Path, limits: Limits, inodes: int) -> None:
     # The tables for the inodes come on top, so that what is promised is there for data.
-    inodes = min(limits.inodes, limits.disk_mib * _INODES_PER_MIB)
     tables_mib = inodes * _INODE_BYTES // _MIB + _FIXED_MIB
     with image.open("xb") as file:
         os.truncate(file.fileno(), (limits.disk_mib + tables_mib) * _MIB)
@@ -200,16 +221,15 @@ def _mount_image(image: Path, point: Path, limits: Limits) -> None:
         *("-N", str(inodes), "-I", str(_INODE_BYTES)),
         *("-E", "lazy_itable_init=1,nodiscard", str(image)),
     )
-    _run_tool("mount", "-o", "loop,nosuid,nodev,noatime", str(image), str(point))
-    (point / "lost+found").rmdir()  # nothing is ever repaired here
 
 
 def _unmount(point: str) -> None:
-    if _try_tool("umount", point):
-        return
-    # Something holds it: detach it now, the kernel ends it with the last user.
-    log.warning("volume.detached", mount_point=point)
-    _run_tool("umount", "--lazy", point)
+    try:
+        unmount(point)
+    except OSError as error:
+        # Something holds it: detach it now, the kernel ends it with the last user.
+        log.warning("volume.detached", mount_point=point, problem=str(error))
+        unmount(point, detach=True)
 
 
 def _list_mounts_below(directory: Path) -> tuple[str, ...]:
@@ -234,17 +254,6 @@ def _delete(directory: Path) -> None:
         raise EngineError(f"volume {str(directory)!r} cannot be deleted: {error}") from error
     finally:
         os.close(parent)
-
-
-def _add_up(files: Path) -> tuple[int, int]:
-    """Return allocated bytes and entries below a directory; follows no link."""
-    used_bytes = used_inodes = 0
-    for _root, directories, names, fd in os.fwalk(files, onerror=None):
-        for name in (*directories, *names):
-            with suppress(OSError):
-                used_bytes += os.stat(name, dir_fd=fd, follow_symlinks=False).st_blocks
-                used_inodes += 1
-    return used_bytes * _BLOCK_BYTES, used_inodes
 
 
 def _write_owner(directory: Path, owner: VolumeOwner) -> None:
@@ -272,11 +281,3 @@ def _run_tool(*argv: str) -> None:
         said = error.stderr.decode("utf-8", "replace").strip()
         kind = DiskFullError if "No space left" in said else EngineError
         raise kind(f"{argv[0]} failed: {said}") from error
-
-
-def _try_tool(*argv: str) -> bool:
-    try:
-        _run_tool(*argv)
-    except EngineError:
-        return False
-    return True

@@ -1,8 +1,12 @@
-"""Removes trees that hostile code made: any depth, any modes, never through a link."""
+"""Removes trees that hostile code made: any depth, any modes, never through a link.
+
+Several may remove one tree at once: what another was quicker to remove is removed.
+"""
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Final
 
 from sandbox.git.descriptors import open_directory
@@ -21,7 +25,8 @@ def remove_entry(parent: int, name: bytes) -> None:
     except FileNotFoundError:
         return
     except (IsADirectoryError, PermissionError):  # unlink(2) of a directory, by POSIX EPERM
-        _remove_tree(parent, name)
+        with suppress(FileNotFoundError):
+            _remove_tree(parent, name)
 
 
 def _remove_tree(parent: int, name: bytes) -> None:
@@ -33,21 +38,31 @@ def _remove_tree(parent: int, name: bytes) -> None:
         while pending:
             if pending[-1]:
                 step = pending[-1].pop()
-                below = _open_for_removal(current, step)
-                os.close(current)
-                current = below
-                trail.append(step)
-                pending.append(_unlink_files(current))
+                below = _find_for_removal(current, step)
+                if below is not None:
+                    os.close(current)
+                    current = below
+                    trail.append(step)
+                    pending.append(_unlink_files(current))
                 continue
             pending.pop()
             if trail:
                 above = os.open("..", _PARENT, dir_fd=current)
                 os.close(current)
                 current = above
-                os.rmdir(trail.pop(), dir_fd=current)
+                with suppress(FileNotFoundError):
+                    os.rmdir(trail.pop(), dir_fd=current)
     finally:
         os.close(current)
     os.rmdir(name, dir_fd=parent)
+
+
+def _find_for_removal(parent: int, name: bytes) -> int | None:
+    """Open a directory, or return None where another has removed it."""
+    try:
+        return _open_for_removal(parent, name)
+    except FileNotFoundError:
+        return None
 
 
 def _open_for_removal(parent: int, name: bytes) -> int:
@@ -66,5 +81,6 @@ def _unlink_files(directory: int) -> list[bytes]:
             if item.is_dir(follow_symlinks=False):
                 below.append(name)
             else:
-                os.unlink(name, dir_fd=directory)
+                with suppress(FileNotFoundError):
+                    os.unlink(name, dir_fd=directory)
     return below

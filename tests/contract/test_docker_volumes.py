@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,17 @@ def store(tmp_path) -> VolumeStore:
 @pytest.fixture
 def owner() -> VolumeOwner:
     return VolumeOwner("i1", f"t{secrets.token_hex(4)}", 1)
+
+
+def make_chain(top: Path, *, depth: int) -> int:
+    """Make directories inside each other; return a descriptor of the last."""
+    place = os.open(top, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("d", dir_fd=place)
+        below = os.open("d", os.O_RDONLY, dir_fd=place)
+        os.close(place)
+        place = below
+    return place
 
 
 def mounts_below(path: Path) -> int:
@@ -89,6 +102,55 @@ def test_a_watched_volume_is_full_above_its_limits(store, owner):
         (volume.files / "link").symlink_to("/")  # never followed
 
     assert store.list_owners() == ()
+
+
+def test_a_watched_volume_hides_nothing_deep_closed_or_linked(store, owner):
+    limits = Limits(disk_mib=1, inodes=10_000)
+    with store.open_volume("v", owner, limits=limits, disk=DiskLimit.WATCHED) as volume:
+        once = volume.files / "once"
+        once.write_bytes(bytes(700_000))
+        (volume.files / "twice").hardlink_to(once)
+        (volume.files / "out").symlink_to("/usr")
+        assert not volume.is_full()
+
+        bottom = make_chain(volume.files, depth=3000)
+        big = os.open("big", os.O_WRONLY | os.O_CREAT, dir_fd=bottom)
+        os.write(big, bytes(700_000))
+        os.close(big)
+        os.close(bottom)
+        (volume.files / "d").chmod(0)
+
+        assert volume.is_full()
+        assert stat.S_IMODE((volume.files / "d").stat().st_mode) == 0
+
+
+@needs_root
+def test_a_home_behind_a_link_leaves_no_mount_and_no_file(tmp_path, owner):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    store = VolumeStore(tmp_path / "link" / "work", may_mount=True)
+
+    with store.open_volume("v", owner, limits=LIMITS, disk=DiskLimit.HARD):
+        pass
+
+    assert mounts_below(tmp_path) == 0
+    assert [one.name for one in (tmp_path / "real" / "work").iterdir()] == [".lock"]
+
+
+def test_several_may_delete_one_tree_at_once(store, tmp_path):
+    for number in range(40):
+        trash = tmp_path / "work" / f".trash-{number}"
+        for folder in range(10):
+            (trash / str(folder) / "below").mkdir(parents=True)
+            for name in range(10):
+                (trash / str(folder) / "below" / str(name)).touch()
+
+    with ThreadPoolExecutor(4) as pool:
+        runs = [pool.submit(store.empty_trash) for _ in range(4)]
+        for one in runs:
+            one.result()
+
+    assert list((tmp_path / "work").iterdir()) == []
 
 
 def test_removing_is_idempotent_and_spares_another_owners(store, owner):
