@@ -70,6 +70,11 @@ class Glob:
         """Tell whether the pattern names the path with these components."""
         return _match_runs(self.components, parts, _Component.accepts)
 
+    def covers(self, path: str | bytes) -> bool:
+        """Tell whether the pattern names this path, or is the plain path of one above it."""
+        parts = split_path(path)
+        return self.matches_parts(parts) or self.is_above(parts)
+
     def is_above(self, parts: PathParts) -> bool:
         """Tell whether the pattern is one plain path and the given path lies below it."""
         count = len(self.components)

@@ -328,7 +328,7 @@ class MemorySandboxHost:
 
         def is_laid(name: str) -> bool:
             path = name.removeprefix("workspace/")
-            return not any(glob.matches(path) for glob in stays)
+            return not any(glob.covers(path) for glob in stays)
 
         kept = {name: one for name, one in entries.items() if not (name in old and is_laid(name))}
         return {**kept, **{name: one for name, one in new.items() if is_laid(name)}}

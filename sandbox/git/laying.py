@@ -34,7 +34,7 @@ def list_laid_paths(
     return [
         path
         for path in sorted(ours.keys() | theirs.keys())
-        if ours.get(path) != theirs.get(path) and not any(one.matches(path) for one in globs)
+        if ours.get(path) != theirs.get(path) and not any(one.covers(path) for one in globs)
     ]
 
 

@@ -33,6 +33,13 @@ def test_a_restored_path_is_neither_changed_nor_removed_nor_added():
     assert list_laid_paths(ours, theirs, ["tests/**"]) == []
 
 
+def test_restoring_a_plain_path_restores_what_lies_below_it():
+    ours = {b"tests/a": TreeEntry(MODE_FILE, "1")}
+    theirs = {b"tests/a": TreeEntry(MODE_FILE, "2"), b"tests/deep/new": TreeEntry(MODE_FILE, "1")}
+
+    assert list_laid_paths(ours, theirs, ["tests"]) == []
+
+
 def test_a_directory_that_is_laid_empty_disappears():
     before = state(workspace={b"d": SUBDIRECTORY}, workspace__d={b"f": FILE})
 
