@@ -24,7 +24,8 @@ class LaidSource:
 
     snapshot: Snapshot
     restore: tuple[str, ...] = ()
-    """Globs of workspace paths that stay as the starting snapshot has them."""
+    """Globs of workspace paths that stay as the starting snapshot has them; a plain path stands
+    for all that lies below it too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +120,11 @@ class SandboxHost(Protocol):
         ...
 
     def make_patch(self, snapshot: Snapshot) -> bytes:
-        """Return the patch that turns the base commit into `source_tree` exactly."""
+        """Return the patch that turns the base commit into `source_tree` exactly.
+
+        Raises:
+            SnapshotError: it is too large to be held in memory.
+        """
         ...
 
     def export_branch(

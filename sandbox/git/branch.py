@@ -71,8 +71,11 @@ class _UserRepository:
         self._git = repositories.git
         path = Path(os.path.realpath(location))
         self._trusted = _trust(str(path), str(path / ".git"))
+        checkout = path / ".git"
         asked = ["-C", str(path), "rev-parse", "--path-format=absolute", "--git-common-dir"]
-        common = self._ask(path / ".git", asked, failure="it is not a git repository")
+        common = self._ask(
+            checkout if checkout.exists() else path, asked, failure="it is not a git repository"
+        )
         self._directory = Path(os.fsdecode(common.rstrip(b"\n")))
         self._trusted += _trust(str(self._directory))
 

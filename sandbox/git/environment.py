@@ -13,6 +13,10 @@ DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/
 
 ALLOWED_SCHEMES: Final = ("https", "http", "ssh", "git", "file")
 
+# a connection that went dead ends within a minute
+_SSH: Final = (
+    "ssh -oBatchMode=yes -oConnectTimeout=30 -oServerAliveInterval=15 -oServerAliveCountMax=4"
+)
 _CONFIGURATION: Final = (
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
@@ -54,7 +58,7 @@ def make_environment(path: str = DEFAULT_PATH) -> Mapping[str, str]:
         "GIT_CONFIG_GLOBAL": "/dev/null",
         "GIT_ATTR_NOSYSTEM": "1",
         "GIT_TERMINAL_PROMPT": "0",
-        "GIT_SSH_COMMAND": "ssh -oBatchMode=yes -oConnectTimeout=30",
+        "GIT_SSH_COMMAND": _SSH,
         "GIT_ALLOW_PROTOCOL": ":".join(ALLOWED_SCHEMES),
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_NO_LAZY_FETCH": "1",

@@ -23,6 +23,12 @@ from sandbox.git.process import Finished
 from sandbox.snapshot import CommitId, History
 
 BASE_REF: Final = "refs/forkyard/base"
+FETCH_SECONDS: Final = 3600
+"""How long a fetch may take: enough for a large repository, an end for a server that stalls."""
+
+_ASK_SECONDS: Final = 120  # all but a fetch: a few lines of answer
+_TIMED_OUT: Final = (124, 137)  # exit status of coreutils' timeout(1), also after its SIGKILL
+_KILL_AFTER_SECONDS: Final = 5
 _HOP_REF: Final = "refs/forkyard/hop"
 
 
@@ -46,8 +52,11 @@ class Origin:
 class SourceFetcher:
     """Finds and fetches commits."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, environment: Mapping[str, str], *, limit_seconds: int = FETCH_SECONDS
+    ) -> None:
         self._environment = environment
+        self._limit_seconds = limit_seconds
 
     def find_in_path(self, location: str, ref: str) -> Origin:
         """Resolve a ref in a repository, or linked worktree, on this host.
@@ -144,7 +153,8 @@ class SourceFetcher:
             safe = shlex.join(["git", *_safe((*origin.owned_paths, "."))])
             options.append(f"--upload-pack={safe} upload-pack")
         return self._run(
-            [f"--git-dir={into}", "fetch", *options, "--", origin.address, f"+{refspec}"]
+            [f"--git-dir={into}", "fetch", *options, "--", origin.address, f"+{refspec}"],
+            seconds=self._limit_seconds,
         )
 
     def _resolve(self, directory: Path, ref: str, owned: Sequence[str], *, shown: str) -> CommitId:
@@ -157,20 +167,27 @@ class SourceFetcher:
             raise SourceError(shown, "it has no commits yet; make a first commit")
         raise SourceError(shown, f"it has no branch, tag or commit {ref!r}")
 
-    def _run(self, arguments: Sequence[str], *, ceiling: str = "") -> Finished:
-        """Run git outside any repository that it is not told of."""
+    def _run(
+        self, arguments: Sequence[str], *, ceiling: str = "", seconds: int = _ASK_SECONDS
+    ) -> Finished:
+        """Run git, and what it starts, for a while, outside any repository it is not told of."""
+        seconds = min(seconds, self._limit_seconds)
+        limit = ("/usr/bin/timeout", f"--kill-after={_KILL_AFTER_SECONDS}", str(seconds))
         settings = dict(self._environment)
         if ceiling:
             settings["GIT_CEILING_DIRECTORIES"] = ceiling
         pairs = [f"{key}={value}" for key, value in settings.items()]
         status, stdout, stderr = git.cmd.Git("/").execute(
-            ["/usr/bin/env", "-i", *pairs, "git", *arguments],
+            ["/usr/bin/env", "-i", *pairs, *limit, "git", *arguments],
             with_extended_output=True,
             with_exceptions=False,
             stdout_as_string=False,
             strip_newline_in_stdout=False,
         )
-        return Finished(status, _as_bytes(stdout), _as_bytes(stderr))
+        said = _as_bytes(stderr)
+        if status in _TIMED_OUT:
+            said += f"\nno end after {seconds} s".encode()
+        return Finished(status, _as_bytes(stdout), said)
 
 
 def _as_bytes(output: str | bytes | None) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import IO, Final, Self
 
 from sandbox.errors import RepositoryError
 from sandbox.git.failures import show_stderr
-from sandbox.git.process import Git
+from sandbox.git.process import Git, stop_process
 from sandbox.git.trees import MODE_TREE, TreeEntry, parse_tree
 
 _CHUNK_BYTES: Final = 1024 * 1024
@@ -178,19 +177,3 @@ class ObjectReader:
         self._complaints.seek(0)
         said = show_stderr(self._complaints.read())
         return RepositoryError(f"{self._repository}: git cat-file ended early: {said}")
-
-
-def stop_process(process: subprocess.Popen[bytes]) -> None:
-    """Kill a git process and close its pipes."""
-    process.kill()
-    for stream in (process.stdin, process.stdout):
-        if stream is not None:
-            _close_quietly(stream)
-    process.wait()
-
-
-def _close_quietly(stream: IO[bytes]) -> None:
-    try:
-        stream.close()
-    except BrokenPipeError:
-        return  # what was still buffered has no reader, which is what we wanted

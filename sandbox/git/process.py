@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,6 +81,45 @@ class Git:
             bufsize=256 * 1024,
         )
 
+    def run_limited(
+        self, repository: Path, arguments: Sequence[str], *, limit_bytes: int
+    ) -> bytes | None:
+        """Run git in a repository of ours and return what it printed; None if that is more.
+
+        Raises:
+            RepositoryError: it failed.
+            DiskFullError: it failed because no room is left.
+        """
+        with tempfile.TemporaryFile() as complaints:
+            process = self.start(repository, arguments, stderr=complaints)
+            try:
+                assert process.stdout is not None  # noqa: S101 - opened as a pipe
+                printed: bytes = process.stdout.read(limit_bytes + 1)
+                if len(printed) > limit_bytes:
+                    return None
+                if process.wait() != 0:
+                    complaints.seek(0)
+                    raise make_git_failure(arguments, complaints.read())
+                return printed
+            finally:
+                stop_process(process)
+
     @staticmethod
     def _command(repository: Path, arguments: Sequence[str]) -> list[str]:
         return ["git", f"--git-dir={repository}", *arguments]
+
+
+def stop_process(process: subprocess.Popen[bytes]) -> None:
+    """Kill a git process and close its pipes."""
+    process.kill()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            _close_quietly(stream)
+    process.wait()
+
+
+def _close_quietly(stream: IO[bytes]) -> None:
+    try:
+        stream.close()
+    except BrokenPipeError:
+        return  # what was still buffered has no reader, which is what we wanted

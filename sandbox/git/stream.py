@@ -13,8 +13,7 @@ from typing import IO, Final, Self
 
 from sandbox.errors import SandboxError, SnapshotError
 from sandbox.git.failures import make_git_failure
-from sandbox.git.objects import stop_process
-from sandbox.git.process import Git
+from sandbox.git.process import Git, stop_process
 from sandbox.git.trees import new_blob_hash
 
 _ARGUMENTS: Final = (

@@ -47,6 +47,7 @@ _TASK_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _ROOT_NAMES: Final = (b"workspace", b"home", b"tmp")
 _SET_ASIDE: Final = b"workspace.ended"
 _BASES_KEPT: Final = 8
+_PATCH_BYTES: Final = 128 * 1024 * 1024
 
 
 class GitWorkspaces:
@@ -58,6 +59,7 @@ class GitWorkspaces:
         *,
         owner: tuple[int, int],
         limits: WalkLimits | None = None,
+        patch_bytes: int = _PATCH_BYTES,
     ) -> None:
         """Remember the rules; nothing is made yet.
 
@@ -65,11 +67,13 @@ class GitWorkspaces:
             repositories: where objects and entries live.
             owner: uid and gid that files get; ours, unless we are root.
             limits: how much a snapshot takes in.
+            patch_bytes: how large a patch may be, which is held in memory whole.
         """
         self._repositories = repositories
         self._worktrees = Worktrees(repositories)
         self._owner = owner
         self._limits = limits or WalkLimits()
+        self._patch_bytes = patch_bytes
         self._bases: dict[str, BaseTree] = {}
         self._bases_lock = threading.Lock()
 
@@ -188,14 +192,22 @@ class GitWorkspaces:
 
         Raises:
             RepositoryError: a tree is missing.
+            SnapshotError: it is larger than a patch may be.
         """
         options = ["-r", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff"]
         options += ["--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/"]
         target = self._repositories.snapshots_repository(snapshot.repository_id)
         base = f"{snapshot.base_commit}^{{tree}}"
-        return self._repositories.git.run(
-            target, ["diff-tree", *options, base, snapshot.source_tree, "--"]
+        patch = self._repositories.git.run_limited(
+            target,
+            ["diff-tree", *options, base, snapshot.source_tree, "--"],
+            limit_bytes=self._patch_bytes,
         )
+        if patch is None:
+            raise SnapshotError(
+                f"the patch has more than {self._patch_bytes} bytes; make a branch instead"
+            )
+        return patch
 
     def export_branch(
         self, snapshot: Snapshot, repository: str, *, branch: str, message: str

@@ -3,7 +3,9 @@ import random
 
 import pytest
 
+from sandbox import SnapshotError
 from sandbox.git.testing import GitBench, run_git
+from sandbox.git.workspaces import GitWorkspaces
 
 BASE = {
     "text": b"one\ntwo\nthree\n",
@@ -98,6 +100,19 @@ def test_patches_of_random_edits_apply_exactly(bench, seed):
         taken = workspace.take_snapshot().snapshot
 
     assert apply(bench, start, bench.workspaces.make_patch(taken)) == taken.source_tree
+
+
+def test_a_patch_larger_than_the_limit_is_refused_naming_it(bench):
+    start = bench.start({"a": b"1\n"})
+    with bench.workspaces.open_workspace(bench.volume(), task_id="t1", start=start) as workspace:
+        (workspace.paths.workspace / "new").write_bytes(random.Random(1).randbytes(300_000))
+        taken = workspace.take_snapshot().snapshot
+    owner = (os.geteuid(), os.getegid())
+    strict = GitWorkspaces(bench.repositories, owner=owner, patch_bytes=300_000)
+
+    with pytest.raises(SnapshotError, match="more than 300000 bytes"):
+        strict.make_patch(taken)
+    assert len(bench.workspaces.make_patch(taken)) > 300_000
 
 
 def test_no_change_is_an_empty_patch(bench):

@@ -1,4 +1,5 @@
 import os
+import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -148,6 +149,15 @@ def test_a_server_that_hands_out_refs_only_is_a_source(bench):
     assert origin.commit == commit
     assert len(objects_of(place / "base.git")) == 3
     assert (place / "base.git.hop").exists()
+
+
+def test_a_server_that_never_answers_is_given_up(bench):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        fetcher = SourceFetcher(make_environment(), limit_seconds=1)
+
+        with pytest.raises(SourceError, match="1 s"):
+            fetcher.find_at_url(f"git://127.0.0.1:{port}/x", "main")
 
 
 def test_the_url_is_stored_nowhere(bench):
