@@ -99,7 +99,7 @@ class AgentRepository:
         entry = directory.entries.get(name) if directory is not None else None
         if tracked.mode == MODE_GITLINK or entry is None or not _is_file_of(entry, tracked):
             return IndexEntry(path, tracked)
-        inode, size, mtime_ns, ctime_ns, _ = entry.signature
+        inode, size, mtime_ns, ctime_ns, *_ = entry.signature
         return IndexEntry(
             path,
             tracked,

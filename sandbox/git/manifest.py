@@ -23,7 +23,7 @@ WORKSPACE: Final = b"workspace"
 ROOTS: Final = (b"home", b"tmp", WORKSPACE)
 
 Signature: TypeAlias = tuple[int, ...]
-"""inode, size, mtime, ctime and mode of a file when its bytes were last read."""
+"""inode, size, mtime, ctime, mode and link count of a file when its bytes were last read."""
 
 _KINDS: Final = {kind.value: kind for kind in EntryKind}
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))

@@ -170,12 +170,12 @@ def _kept_entries(parent: int, have: Directory, want: Directory) -> Iterator[tup
         wanted = want.entries.get(name)
         if wanted is None or not wanted.same_content(entry):
             continue
+        if entry.kind is EntryKind.FILE and entry.signature[-1] > 1:
+            continue  # a write to the other name of the inode would change this one too
         if (wanted.mode, wanted.mtime_ns) == (entry.mode, entry.mtime_ns):
             yield name, entry
         elif entry.kind is EntryKind.FILE:
-            status = os.stat(name, dir_fd=parent, follow_symlinks=False)
-            if status.st_nlink == 1:  # else the other names of the inode would change too
-                yield name, _put_right(parent, name, wanted)
+            yield name, _put_right(parent, name, wanted)
 
 
 def _put_right(parent: int, name: bytes, wanted: Entry) -> Entry:

@@ -107,6 +107,7 @@ def signature_of(status: os.stat_result) -> Signature:
         status.st_mtime_ns,
         status.st_ctime_ns,
         status.st_mode,
+        status.st_nlink,
     )
 
 

@@ -59,6 +59,20 @@ def test_everything_that_may_be_wrong_is_put_right(bench):
         assert workspace.take_snapshot().snapshot == first
 
 
+def test_files_that_were_linked_to_one_another_are_apart_again(bench):
+    start = bench.start({"a": b"same", "b": b"same"})
+    with bench.workspaces.open_workspace(bench.volume(), task_id="t1", start=start) as workspace:
+        top = workspace.paths.workspace
+        first = workspace.take_snapshot().snapshot
+        (top / "b").unlink()
+        os.link(top / "a", top / "b")
+
+        workspace.restore(first)
+
+        assert [(top / name).stat().st_nlink for name in ("a", "b")] == [1, 1]
+        assert workspace.take_snapshot().snapshot == first
+
+
 def test_a_link_in_the_place_of_a_directory_is_not_followed(bench):
     outside = bench.root / "outside"
     outside.mkdir()
