@@ -5,7 +5,7 @@ bits and devices mean nothing, and the end is one umount, whatever the agent lef
 root (`disk: watched`) it is a directory whose use is added up after each command.
 
     work/<name>/owner       instance and attempt, for the reaper
-    work/<name>/image       the sparse file; not there when watched
+    work/<name>/image       the sparse file, a copy of a formatted template; not when watched
     work/<name>/files/      workspace, home, tmp: whoever fills the volume makes them
 """
 
@@ -24,6 +24,7 @@ from pathlib import Path
 import structlog
 
 from policies import DiskLimit, Limits
+from sandbox.docker.loop_mount import copy_sparse, mount_image, unmount
 from sandbox.docker.usage import add_up
 from sandbox.errors import DiskFullError, EngineError, UnsupportedError
 from sandbox.git.removal import remove_entry
@@ -39,6 +40,7 @@ _FULL_BYTES = 64 * 1024  # ext4 refuses writes while a few reserved blocks still
 _TOOL_SECONDS = 60.0
 _OWNER_FILE = "owner"
 _TRASH = ".trash-"
+_TEMPLATE = ".template-"
 _TOKEN_BYTES = 8
 
 
@@ -180,7 +182,8 @@ class VolumeStore:
         template = self._work / f"{_TEMPLATE}{limits.disk_mib}-{inodes}"
         if not template.exists():
             with self._locked():
-                fresh = self._work / f"{_TRASH}{secrets.token_hex(_TOKEN_BYTES)}"
+                fresh = template.with_suffix(".new")
+                fresh.unlink(missing_ok=True)  # a killed process's half
                 _format_image(fresh, limits, inodes)
                 fresh.rename(template)
         return template
@@ -229,7 +232,10 @@ def _unmount(point: str) -> None:
     except OSError as error:
         # Something holds it: detach it now, the kernel ends it with the last user.
         log.warning("volume.detached", mount_point=point, problem=str(error))
-        unmount(point, detach=True)
+        try:
+            unmount(point, detach=True)
+        except OSError as stuck:
+            raise EngineError(f"volume {point!r} cannot be unmounted: {stuck}") from stuck
 
 
 def _list_mounts_below(directory: Path) -> tuple[str, ...]:
