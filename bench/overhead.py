@@ -1,8 +1,8 @@
 """Per task, everything but the commands themselves, against the same bare operations.
 
-Bare means: `git worktree add` and `remove`, create, start and forced removal of a container from
-the same specification, and exec create, start and inspect, in the numbers that the engine counted
-for our tasks. The commands are `true`, so that what is left is all overhead. Runs alternate.
+Bare means: `git worktree add` and `remove`, create, start and forced removal of a container of
+the same specification on plain folders, and exec create, start and inspect, in the numbers that
+the engine counted for our tasks. The commands are `true`, so that what is left is all overhead. Runs alternate.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import docker
 from workbench import (
     Shape,
     count_operations,
+    make_bare_body,
     make_batch,
     make_repository,
     open_bench,
@@ -43,10 +44,11 @@ def main() -> None:
         spec = make_batch(shape, repository, "python")
         run_batch(app, spec, parallel=1)  # imports the repository once, as a user's second run
         image = app.services.host.resolve_image("python")
+        body = make_bare_body(image, Path(folder) / "bare")
         for pair in range(chosen.pairs):
             with count_operations(app) as counts:
                 ours = run_batch(app, spec, parallel=1)
-            bare = run_bare(counts, repository, image, worktrees=chosen.tasks)
+            bare = run_bare(counts, repository, body, worktrees=chosen.tasks)
             ratios.append(ours / bare)
             show("pair", number=pair, ours_seconds=round(ours, 3), bare_seconds=round(bare, 3))
     show(
@@ -62,7 +64,9 @@ def main() -> None:
     )
 
 
-def run_bare(counts: Counter[str], repository: Path, image: str, *, worktrees: int) -> float:
+def run_bare(
+    counts: Counter[str], repository: Path, body: dict[str, object], *, worktrees: int
+) -> float:
     """Do the same operations by hand and return the seconds they took."""
     client = docker.from_env()
     started = time.monotonic()
@@ -73,38 +77,16 @@ def run_bare(counts: Counter[str], repository: Path, image: str, *, worktrees: i
         subprocess.run([*git, "remove", "--force", str(tree)], check=True)
     execs_each, more = divmod(counts["exec_create"], max(counts["create"], 1))
     for number in range(counts["create"]):
-        container = client.api.create_container(
-            image,
-            ["sleep", "infinity"],
-            user="1000:1000",
-            host_config=hardened(client),
-            network_disabled=True,
-        )
+        container = client.api.create_container_from_config(body)
         client.api.start(container["Id"])
         for _ in range(execs_each + (number < more)):
-            run = client.api.exec_create(container["Id"], ["true"], user="1000:1000")
+            run = client.api.exec_create(container["Id"], ["true"])
             client.api.exec_start(run["Id"])
             client.api.exec_inspect(run["Id"])
         client.api.remove_container(container["Id"], force=True, v=True)
     seconds = time.monotonic() - started
     client.close()
     return seconds
-
-
-def hardened(client: docker.DockerClient) -> dict[str, object]:
-    """Return the host part of a container that a careful user would start by hand."""
-    config: dict[str, object] = client.api.create_host_config(
-        init=True,
-        network_mode="none",
-        read_only=True,
-        cap_drop=["ALL"],
-        security_opt=["no-new-privileges"],
-        pids_limit=256,
-        mem_limit="2g",
-        memswap_limit="2g",
-        log_config={"Type": "none"},
-    )
-    return config
 
 
 if __name__ == "__main__":

@@ -14,10 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import docker
-from overhead import hardened
 from workbench import (
     Shape,
     count_operations,
+    make_bare_body,
     make_batch,
     make_repository,
     open_bench,
@@ -49,12 +49,13 @@ def main() -> None:
         shape = Shape(tasks=TASKS, parallel=TASKS, commands=("true",), policy=str(policy))
         spec = make_batch(shape, repository, "python")
         image = app.services.host.resolve_image("python")
+        body = make_bare_body(image, Path(folder) / "bare", policy=str(policy))
         for pair in range(chosen.pairs):
             with count_operations(app) as counts:
                 seconds = run_batch(app, spec, parallel=TASKS)
             tasks_per_second = TASKS / seconds
             per_task = counts["create"] / TASKS
-            engine = measure_engine(image, containers=counts["create"])
+            engine = measure_engine(body, containers=counts["create"])
             shares.append(tasks_per_second / (engine / per_task))
             show(
                 "pair",
@@ -74,16 +75,12 @@ def main() -> None:
     )
 
 
-def measure_engine(image: str, *, containers: int) -> float:
+def measure_engine(body: dict[str, object], *, containers: int) -> float:
     """Return containers per second of the engine alone, 20 threads."""
     client = docker.from_env(max_pool_size=TASKS)
 
     def make_one(_number: int) -> None:
-        config = hardened(client) | {"Memory": 256 << 20, "MemorySwap": 256 << 20}
-        config["NanoCpus"] = 250_000_000
-        container = client.api.create_container(
-            image, ["sleep", "infinity"], user="1000:1000", host_config=config
-        )
+        container = client.api.create_container_from_config(body)
         client.api.start(container["Id"])
         client.api.remove_container(container["Id"], force=True, v=True)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
 import subprocess
 import tempfile
 import threading
@@ -14,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import docker
+import structlog
 
 from policies import canonical_json, load_policy
 from runner.application.dispatch import Dispatcher, DispatchOptions
@@ -32,6 +35,8 @@ from runner.domain.task import (
     VerifySpec,
 )
 from runner.settings import load_settings
+from sandbox import CommitId, RepositoryId, SandboxSpec, Snapshot, SnapshotId
+from sandbox.docker.specification import ContainerPlace, make_create_body
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +53,9 @@ class Shape:
 
 @contextmanager
 def open_bench() -> Iterator[App]:
-    """Open an app on a home that is deleted afterwards."""
+    """Open an app on a home that is deleted afterwards; only warnings are logged."""
+    quiet = structlog.make_filtering_bound_logger(logging.WARNING)
+    structlog.configure(wrapper_class=quiet)
     with tempfile.TemporaryDirectory(prefix="forkyard-bench-") as folder:
         home = Path(folder) / "home"
         settings = load_settings({"FORKYARD_HOME": str(home), "HOME": folder, "PATH": "/usr/bin"})
@@ -123,18 +130,62 @@ def run_batch(app: App, spec: BatchSpec, *, parallel: int) -> float:
 
 @contextmanager
 def count_operations(app: App) -> Iterator[Counter[str]]:
-    """Count what the engine itself did for this instance; filled when the block ends."""
+    """Count what the engine itself does for this instance, as it tells it."""
     client = docker.from_env()
     counts: Counter[str] = Counter()
-    since = time.time()
-    yield counts
     label = f"forkyard.instance={read_instance_id(app.settings.home)}"
-    events = client.events(
-        since=since, until=time.time() + 0.001, filters={"label": label}, decode=True
+    events = client.events(filters={"label": label}, decode=True)
+
+    def listen() -> None:
+        for event in events:
+            counts[event["Action"].split(":")[0]] += 1
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    try:
+        yield counts
+        deadline = time.monotonic() + 10
+        while counts["destroy"] < counts["create"] and time.monotonic() < deadline:
+            time.sleep(0.05)
+    finally:
+        events.close()
+        thread.join()
+        client.close()
+
+
+def make_bare_body(image: str, folder: Path, *, policy: str = "repair") -> dict[str, object]:
+    """Return the engine's request for a container of our specification, on plain folders."""
+    for name in ("workspace", "home", "tmp", "base.git"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    given = load_policy(policy, folder=None).sandbox
+    start = Snapshot(
+        snapshot_id=SnapshotId(""),
+        content_id="",
+        repository_id=RepositoryId(""),
+        base_commit=CommitId(""),
+        commit=CommitId(""),
+        source_tree="",
+        full_tree="",
     )
-    for event in events:
-        counts[event["Action"].split(":")[0]] += 1
-    client.close()
+    spec = SandboxSpec(
+        task_id="bare",
+        attempt=1,
+        image=image,
+        start=start,
+        limits=given.limits,
+        network=given.network,
+        environment=given.env_set,
+    )
+    place = ContainerPlace(
+        instance_id="bench-bare",
+        uid=1000,
+        gid=1000,
+        files=str(folder),
+        base_repository=str(folder / "base.git"),
+        cpus=os.cpu_count() or 1,
+        has_ipv6=Path("/proc/sys/net/ipv6").is_dir(),
+    )
+    return dict(make_create_body(spec, place))
 
 
 def show(name: str, **facts: object) -> None:
