@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runner.application.end_idle_run import end_idle_run, find_cancelled
-from runner.application.recover import break_dead_leases
+from runner.application.recover import break_dead_leases, remove_leftovers
 from runner.application.services import Services
 from runner.domain.ids import BatchId, TaskId
 from runner.domain.records import Run
@@ -54,3 +54,5 @@ def _end_idle(runs: Sequence[Run], services: Services) -> None:
             end = find_cancelled(run, view.get_task(run.task_id))
         if end is not None:
             end_idle_run(run, services, end)
+    if any(run.attempt for run in runs):
+        remove_leftovers(services)

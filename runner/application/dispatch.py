@@ -25,7 +25,7 @@ from runner.application.end_idle_run import (
 )
 from runner.application.end_run import RunEnd
 from runner.application.keep_leases import LeaseKeeper
-from runner.application.recover import break_dead_leases, list_due_runs, list_live_attempts
+from runner.application.recover import break_dead_leases, list_due_runs, remove_leftovers
 from runner.application.services import Services
 from runner.application.stopping import StopReason
 from runner.application.verify_task import VerifyCache
@@ -33,7 +33,7 @@ from runner.application.work_run import Desk, work_run
 from runner.domain.ids import BatchId, RunId
 from runner.domain.outcome import Outcome
 from runner.domain.records import Batch, Run, Task
-from runner.errors import StoreError
+from runner.errors import StoreBusyError, StoreError
 from sandbox import SandboxError
 
 LOOK_SECONDS = 0.2
@@ -186,11 +186,14 @@ class Dispatcher:
         """Work on a run in a thread of the pool.
 
         A bug of ours harms this task alone: its run is due again, and after some starts poisoned.
+        So it is when others keep the store locked, which ends no batch.
         """
         try:
             run = work_run(run_id, self._services, desk)
             if run is not None and run.state.terminal and self._is_last(run):
                 self._on_ended(task)
+        except StoreBusyError as error:
+            log.warning("run.put_off", run_id=run_id, problem=str(error))
         except StoreError:
             raise
         except Exception:
@@ -212,14 +215,9 @@ class Dispatcher:
             future.result()
 
     def _reap(self) -> None:
-        """Remove left-overs; what cannot be removed now is tried again later."""
         self._reaped_at = self._services.clock.monotonic()
-        host = self._services.host
+        remove_leftovers(self._services)
         try:
-            removed = host.reap(lambda: list_live_attempts(self._services))
-            host.tidy()
+            self._services.host.tidy()
         except SandboxError as error:
-            log.warning("leftovers.kept", problem=str(error))
-            return
-        if removed:
-            log.warning("leftovers.removed", count=removed)
+            log.warning("snapshots.untidy", problem=str(error))

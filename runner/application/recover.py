@@ -12,6 +12,7 @@ from runner.application.services import Services
 from runner.domain.ids import BatchId
 from runner.domain.outcome import RunState
 from runner.domain.records import Run
+from sandbox import SandboxError
 
 log = structlog.get_logger()
 
@@ -41,6 +42,17 @@ def list_due_runs(
         for run in view.list_runs_in((RunState.QUEUED, RunState.RUNNING))
         if run.run_id not in held and batch_id in (None, run.batch_id)
     ]
+
+
+def remove_leftovers(services: Services) -> None:
+    """Remove containers and volumes of runs that nobody works on; what fails is tried later."""
+    try:
+        removed = services.host.reap(lambda: list_live_attempts(services))
+    except SandboxError as error:
+        log.warning("leftovers.kept", problem=str(error))
+        return
+    if removed:
+        log.warning("leftovers.removed", count=removed)
 
 
 def list_live_attempts(services: Services) -> set[tuple[str, int]]:

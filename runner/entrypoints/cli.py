@@ -86,7 +86,8 @@ def _show(answer: Answer | int | None, *, as_json: bool) -> int:
     if answer is None or isinstance(answer, int):
         return answer or ExitCode.AS_WANTED
     try:
-        sys.stdout.buffer.write(render_answer(answer, as_json=as_json))
+        shown = render_answer(answer, as_json=as_json, on_terminal=sys.stdout.isatty())
+        sys.stdout.buffer.write(shown)
         sys.stdout.buffer.flush()
     except OSError:
         # the reader has seen enough or is gone; keep the interpreter from flushing into nowhere

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from runner.bootstrap import App, open_app
+from runner.domain.visible import show_text
 from runner.settings import Settings, load_settings
 
 
@@ -35,7 +36,7 @@ class Context:
 
     def say(self, line: str) -> None:
         """Print a line about long work."""
-        self.console.print(Text(line), soft_wrap=True)
+        self.console.print(Text(show_text(line)), soft_wrap=True)
 
 
 pass_context = click.make_pass_decorator(Context)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from runner.domain.ids import TaskId
 from runner.domain.outcome import Outcome, RunState
 from runner.domain.records import Task
 from runner.domain.visible import show_line
+from runner.errors import StoreError
 
 REFRESHES_PER_SECOND = 2
 
@@ -131,9 +133,11 @@ class LiveTable:
         self._clock = clock
         self._look = look
         self._doing: dict[TaskId, _Doing] = {}
+        self._report: BatchReport | None = None
+        """As it was last read; None = never yet."""
         self._lock = threading.Lock()
         self._live = Live(
-            get_renderable=self._draw,
+            get_renderable=self.draw,
             console=console,
             refresh_per_second=REFRESHES_PER_SECOND,
             transient=True,
@@ -163,14 +167,18 @@ class LiveTable:
         with self._lock:
             self._doing.pop(report.task.task_id, None)
 
-    def _draw(self) -> Table:
-        report = self._look()
+    def draw(self) -> Table:
+        """Return the table as it is now; where the store fails for a moment, as it was."""
+        with contextlib.suppress(StoreError):
+            self._report = self._look()
+        if self._report is None:
+            return Table()
         with self._lock:
             doing = {
                 task_id: f"{one.activity} ({self._clock.monotonic() - one.since:.0f} s)"
                 for task_id, one in self._doing.items()
             }
-        return make_table(report, doing=doing, rows=max(3, self._console.height - 6))
+        return make_table(self._report, doing=doing, rows=max(3, self._console.height - 6))
 
 
 def make_table(report: BatchReport, *, doing: dict[TaskId, str], rows: int) -> Table:

@@ -50,20 +50,28 @@ from runner.entrypoints.answers import (
 NOTHING = "—"
 
 
-def render_answer(answer: Answer, *, as_json: bool) -> bytes:
-    """Return the bytes for standard output."""
+def render_answer(answer: Answer, *, as_json: bool, on_terminal: bool = False) -> bytes:
+    """Return the bytes for standard output.
+
+    A patch and a rollout are the exact bytes for a file or a pipe; on a terminal they are text to
+    look at, in which nothing is hidden.
+    """
     if isinstance(answer, Exported):
-        return answer.lines
+        return _show_bytes(answer.lines) if on_terminal else answer.lines
     if as_json:
         return render_json(answer.to_json())
     if isinstance(answer, Patch):
-        return answer.patch
+        return _show_bytes(answer.patch) if on_terminal else answer.patch
     return "".join(f"{line}\n" for line in _list_lines(answer)).encode("utf-8", "backslashreplace")
 
 
 def render_json(value: Json) -> bytes:
     """Return one JSON object as text; everything outside ASCII is escaped."""
     return json.dumps(value, indent=2).encode() + b"\n"
+
+
+def _show_bytes(data: bytes) -> bytes:
+    return show_text(data.decode("utf-8", "backslashreplace")).encode()
 
 
 def _list_lines(answer: Answer) -> Iterable[str]:  # noqa: C901, PLR0911, PLR0912  one case a kind
@@ -102,6 +110,12 @@ def _list_lines(answer: Answer) -> Iterable[str]:  # noqa: C901, PLR0911, PLR091
             raise TypeError(f"no text for {type(answer).__name__}")
 
 
+def _show_waiting(report: BatchReport) -> Iterator[str]:
+    for task in report.waiting_for_person:
+        where = f"{task.task.spec.name} ({task.task.task_id})"
+        yield f"needs you: {where}: {show_line(task.run.reason, 300)}"
+
+
 def _show_ended(answer: BatchEnded) -> Iterator[str]:
     report = answer.report
     yield from _show_tasks(report.tasks)
@@ -110,9 +124,7 @@ def _show_ended(answer: BatchEnded) -> Iterator[str]:
     yield f"results: {report.batch.results_dir}"
     for problem in answer.problems:
         yield f"results are not complete: {show_line(problem, 300)}"
-    for task in report.waiting_for_person:
-        where = f"{task.task.spec.name} ({task.task.task_id})"
-        yield f"needs you: {where}: {show_line(task.run.reason)}"
+    yield from _show_waiting(report)
     if answer.interrupted and not report.ended:
         yield f"suspended; `forkyard batch resume {report.batch.batch_id}` goes on"
 
@@ -153,6 +165,7 @@ def _find_task(report: BatchReport, outcome: Outcome) -> TaskReport | None:
 def _show_standing(report: BatchReport) -> Iterator[str]:
     yield f"batch {report.batch.batch_id} ({report.batch.spec.name}): {_sum_up(report)}"
     yield f"results: {report.batch.results_dir}"
+    yield from _show_waiting(report)
 
 
 def _show_checked(answer: BatchChecked) -> Iterator[str]:

@@ -1,12 +1,18 @@
 """The dispatcher on doubles: order, room, retries, deadlines, and tasks that harm nobody else."""
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from run_builders import FINISH, FIX, Yard, make_spec, shell
 
+from runner.adapters.memory_store import MemoryStore
+from runner.adapters.memory_tables import MemoryWriter
 from runner.application.cancel import cancel_batch, cancel_task
 from runner.domain.outcome import Outcome, RunState
+from runner.domain.records import Lease
 from runner.domain.task import BatchBudget
+from runner.errors import StoreBusyError
 from sandbox import EngineUnavailableError
 from sandbox.testing import Fault, FaultPoint
 from sandbox.testing_programs import FakeProgram, ProgramCall, ProgramOutcome
@@ -109,6 +115,28 @@ def test_memory_is_never_promised_twice() -> None:
 
     assert set(outcomes(yard).values()) == {Outcome.VERIFIED}
     assert seen == [1] * 5
+
+
+class OnceBusyStore(MemoryStore):
+    """Others keep it locked, once, when a run is to be written."""
+
+    busy = True
+
+    @contextmanager
+    def write(self, lease: Lease | None = None) -> Iterator[MemoryWriter]:
+        if self.busy and lease is not None:
+            self.busy = False
+            raise StoreBusyError("locked")
+        with super().write(lease) as writer:
+            yield writer
+
+
+def test_a_store_that_is_locked_for_a_while_ends_no_batch() -> None:
+    yard = Yard(*GOOD, store=OnceBusyStore())
+
+    yard.dispatcher().run(threading.Event())
+
+    assert yard.run.outcome is Outcome.VERIFIED
 
 
 def test_a_cancelled_task_never_starts() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -129,6 +129,21 @@ def test_latest_moves_to_the_newer_batch(tmp_path: Path) -> None:
     newer = replace(report.batch, results_dir=str(tmp_path / "repairs" / "b2"))
 
     FolderResultsWriter().write_batch(replace(report, batch=newer))
+
+    assert (tmp_path / "repairs/latest").readlink() == Path("b2")
+
+
+def test_reporting_an_older_batch_again_leaves_latest_at_the_newer_one(tmp_path: Path) -> None:
+    write_all(tmp_path, make_report())
+    old = make_batch(tmp_path, make_report())
+    newer = replace(
+        old.batch,
+        results_dir=str(tmp_path / "repairs" / "b2"),
+        created_at=old.batch.created_at + timedelta(seconds=1),
+    )
+    FolderResultsWriter().write_batch(replace(old, batch=newer))
+
+    FolderResultsWriter().write_batch(old)
 
     assert (tmp_path / "repairs/latest").readlink() == Path("b2")
 

@@ -126,6 +126,7 @@ def test_cancelling_ends_a_run_whose_process_was_killed_and_answers_its_call() -
     assert cancel_batch(yard.batch.batch_id, yard.services) == 1
 
     assert yard.run.outcome is Outcome.CANCELLED
+    assert yard.host.open == []
     assert [one.call_id for one in yard.results] == yard.calls
 
 

@@ -16,6 +16,7 @@ from runner.adapters.results.html import render_html
 from runner.adapters.results.junit import render_junit
 from runner.application.ports.results import TaskResults
 from runner.application.report import BatchReport
+from runner.domain.instant import show_instant
 
 MARKER = "result.json"
 
@@ -44,7 +45,18 @@ class FolderResultsWriter:
         write_whole(folder / "report.json", [_show_json(_report_json(report))])
         write_whole(folder / "junit.xml", [render_junit(report)])
         write_whole(folder / "report.html", _encode(render_html(report, folder)))
-        point_link(folder.parent / "latest", folder.name)
+        latest = folder.parent / "latest"
+        if _read_created(latest) <= show_instant(report.batch.created_at):
+            point_link(latest, folder.name)
+
+
+def _read_created(folder: Path) -> str:
+    """Return when the batch of a folder was submitted; empty where that cannot be read."""
+    try:
+        report = json.loads((folder / "report.json").read_bytes())
+    except (OSError, ValueError):
+        return ""
+    return str(report.get("created_at", "")) if isinstance(report, dict) else ""
 
 
 def _encode(parts: Iterator[str]) -> Iterator[bytes]:

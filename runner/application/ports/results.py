@@ -44,7 +44,8 @@ class ResultsWriter(Protocol):
     def write_batch(self, report: BatchReport) -> None:
         """Write the batch's own files from its report and the files of its tasks.
 
-        May be called again as tasks end; also points `latest` at this batch.
+        May be called again as tasks end; also points `latest` at this batch, unless it points at a
+        newer one.
 
         Raises:
             ResultsError: the folder cannot be written.
