@@ -34,7 +34,7 @@ class SandboxSpec:
 
     task_id: str
     purpose: str = "agent"
-    """agent or verify; part of the container's name and of its volume's."""
+    """agent, setup or verify; part of the container's name and of its volume's."""
     attempt: int
     image: str
     """Image id (`sha256:…`), resolved before."""
@@ -46,6 +46,8 @@ class SandboxSpec:
     disk: DiskLimit = DiskLimit.HARD
     mounts: tuple[Mount, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
+    line: str = ""
+    """Name of the line of snapshots that its own go to; empty for the task's."""
 
 
 class Sandbox(Protocol):
@@ -71,6 +73,17 @@ class Sandbox(Protocol):
         Raises:
             SnapshotError: the files cannot be recorded whole; nothing was recorded.
             DiskFullError: the host has no room for it.
+        """
+        ...
+
+    def take_start(self) -> SnapshotTaken:
+        """Record the files as what tasks start from; nothing may be running.
+
+        Whatever is new in the workspace counts as ignored from here on: it is part of the start,
+        never of `source_tree`. That differs from the former only where tracked files do.
+
+        Raises:
+            SnapshotError, DiskFullError: as take_snapshot.
         """
         ...
 

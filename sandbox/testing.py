@@ -74,6 +74,8 @@ class MemoryStore:
 
     entries: dict[CommitId, Entries] = field(default_factory=dict)
     bases: dict[tuple[RepositoryId, CommitId], Entries] = field(default_factory=dict)
+    aside: dict[CommitId, frozenset[str]] = field(default_factory=dict)
+    """Names that a setup made: ignored in its snapshot and in those that follow it."""
 
     def get(self, snapshot: Snapshot) -> Entries:
         """Return a snapshot's files.
@@ -90,13 +92,26 @@ class MemoryStore:
         """Return the files of a snapshot's base commit."""
         return self.bases[snapshot.repository_id, snapshot.base_commit]
 
-    def add(self, entries: Entries, *, source: ImportedSource, parent: str) -> Snapshot:
-        """Record files as a snapshot."""
+    def source_of(self, snapshot: Snapshot) -> Entries:
+        """Return a snapshot's `source_tree`."""
+        aside = self.aside.get(snapshot.commit, frozenset())
+        return select_source(self.get(snapshot), self.base_of(snapshot), aside)
+
+    def add(
+        self,
+        entries: Entries,
+        *,
+        source: ImportedSource,
+        parent: str,
+        aside: frozenset[str] = frozenset(),
+    ) -> Snapshot:
+        """Record files as a snapshot; the names in `aside` are no part of its source."""
         content_id = make_content_id(entries)
-        commit = CommitId(_digest40(f"{content_id} {parent}"))
+        commit = CommitId(_digest40(f"{content_id} {parent} {sorted(aside)}"))
         base = self.bases[source.repository_id, source.commit]
-        tree = select_source(entries, base)
+        tree = select_source(entries, base, aside)
         self.entries[commit] = dict(entries)
+        self.aside[commit] = aside
         return Snapshot(
             snapshot_id=SnapshotId(digest_json([content_id, "memory"])),
             content_id=content_id,
@@ -141,10 +156,19 @@ class MemorySandbox:
 
     def take_snapshot(self) -> SnapshotTaken:
         """Record the files; see Sandbox."""
+        return self._take(self._host.store.aside.get(self._last.commit, frozenset()))
+
+    def take_start(self) -> SnapshotTaken:
+        """Record the files as what tasks start from; see Sandbox."""
+        new = self._files.freeze().keys() - self._host.store.base_of(self._last).keys()
+        return self._take(frozenset(new))
+
+    def _take(self, aside: frozenset[str]) -> SnapshotTaken:
         self._strike(FaultPoint.SNAPSHOT)
         store, before = self._host.store, self._last
-        source = _source_of(before)
-        snapshot = store.add(self._files.freeze(), source=source, parent=before.commit)
+        snapshot = store.add(
+            self._files.freeze(), source=_source_of(before), parent=before.commit, aside=aside
+        )
         changes = self._host.changes_between(before, snapshot)
         self._last = snapshot
         return SnapshotTaken(snapshot=snapshot, changes=changes)
@@ -267,12 +291,12 @@ class MemorySandboxHost:
     def changes_between(self, before: Snapshot, after: Snapshot) -> Changes:
         """Compare two snapshots; see SandboxHost."""
         store = self.store
-        return diff_workspaces(store.get(before), store.get(after), store.base_of(after))
+        in_source = frozenset({*store.source_of(before), *store.source_of(after)})
+        return diff_workspaces(store.get(before), store.get(after), in_source)
 
     def make_patch(self, snapshot: Snapshot) -> bytes:
         """Return the patch from the base to `source_tree`; see SandboxHost."""
-        base = self.store.base_of(snapshot)
-        return make_memory_patch(base, select_source(self.store.get(snapshot), base))
+        return make_memory_patch(self.store.base_of(snapshot), self.store.source_of(snapshot))
 
     def export_branch(
         self, snapshot: Snapshot, repository: str, *, branch: str, message: str
@@ -290,8 +314,7 @@ class MemorySandboxHost:
 
     def read_source_file(self, snapshot: Snapshot, path: str) -> bytes | None:
         """Return the bytes of a file of `source_tree`, or None; see SandboxHost."""
-        source = select_source(self.store.get(snapshot), self.store.base_of(snapshot))
-        entry = source.get(f"workspace/{path}")
+        entry = self.store.source_of(snapshot).get(f"workspace/{path}")
         return None if entry is None or entry.is_link else entry.data
 
     def reap(self, find_live: Callable[[], Collection[tuple[str, int]]]) -> int:
@@ -322,9 +345,7 @@ class MemorySandboxHost:
         if lay is None:
             return entries
         stays = [parse_glob(pattern) for pattern in lay.restore]
-        base = self.store.base_of(start)
-        old = select_source(entries, base)
-        new = select_source(self.store.get(lay.snapshot), base)
+        old, new = self.store.source_of(start), self.store.source_of(lay.snapshot)
 
         def is_laid(name: str) -> bool:
             path = name.removeprefix("workspace/")

@@ -80,14 +80,23 @@ def make_content_id(entries: Mapping[str, MemoryEntry]) -> str:
 
 
 def select_source(
-    entries: Mapping[str, MemoryEntry], base: Mapping[str, MemoryEntry]
+    entries: Mapping[str, MemoryEntry],
+    base: Mapping[str, MemoryEntry],
+    aside: frozenset[str] = frozenset(),
 ) -> Mapping[str, MemoryEntry]:
-    """Return `source_tree`: tracked in the base, or new and not ignored by the base's rules."""
+    """Return `source_tree`: tracked in the base, or new and not ignored by the base's rules.
+
+    Args:
+        entries: all files.
+        base: the base commit's.
+        aside: further names that count as ignored.
+    """
     rules = _read_ignore_rules(base)
     return {
         name: entry
         for name, entry in entries.items()
         if name.startswith("workspace/")
+        and name not in aside
         and (name in base or not _is_ignored(name.removeprefix("workspace/"), rules))
     }
 
@@ -95,11 +104,10 @@ def select_source(
 def diff_workspaces(
     before: Mapping[str, MemoryEntry],
     after: Mapping[str, MemoryEntry],
-    base: Mapping[str, MemoryEntry],
+    in_source: frozenset[str],
 ) -> Changes:
-    """Return what changed below `workspace/`."""
-    rules = _read_ignore_rules(base)
-    return Changes.of(_diff(before, after, base, rules))
+    """Return what changed below `workspace/`; what is not in the source is marked as ignored."""
+    return Changes.of(_diff(before, after, in_source))
 
 
 def make_memory_patch(base: Mapping[str, MemoryEntry], source: Mapping[str, MemoryEntry]) -> bytes:
@@ -122,8 +130,7 @@ def _key(path: str) -> str:
 def _diff(
     before: Mapping[str, MemoryEntry],
     after: Mapping[str, MemoryEntry],
-    base: Mapping[str, MemoryEntry],
-    rules: tuple[str, ...],
+    in_source: frozenset[str],
 ) -> Iterator[Change]:
     for name in {*before, *after}:
         old, new = before.get(name), after.get(name)
@@ -140,7 +147,7 @@ def _diff(
             size_bytes=0 if new is None else len(new.data),
             content="" if new is None else new.object_id,
             mode=0 if new is None else new.mode,
-            ignored=name not in base and _is_ignored(path, rules),
+            ignored=name not in in_source,
         )
 
 

@@ -76,6 +76,9 @@ class PlainWorkspaces:
     def take_snapshot(self) -> SnapshotTaken:
         return SnapshotTaken(snapshot=PLAIN_SNAPSHOT, changes=Changes())
 
+    def take_start(self) -> SnapshotTaken:
+        return self.take_snapshot()
+
     def restore(self, snapshot: Snapshot) -> None:
         return
 

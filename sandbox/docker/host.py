@@ -90,7 +90,7 @@ class DockerSandboxHost:
             workspace = stack.enter_context(
                 self._workspaces.open_workspace(
                     volume.files,
-                    task_id=spec.task_id,
+                    task_id=spec.line or spec.task_id,
                     start=spec.start,
                     lay=spec.lay,
                     register=spec.purpose == AGENT,

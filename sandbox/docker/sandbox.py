@@ -65,6 +65,10 @@ class DockerSandbox:
         """Record the files as they are now; see Sandbox."""
         return self._workspace.take_snapshot()
 
+    def take_start(self) -> SnapshotTaken:
+        """Record the files as what tasks start from; see Sandbox."""
+        return self._workspace.take_start()
+
     def restore(self, snapshot: Snapshot) -> None:
         """Put the files back to a snapshot; see Sandbox."""
         self._workspace.restore(snapshot)

@@ -23,6 +23,10 @@ class LiveWorkspace(Protocol):
         """Record the files as they are now; see Sandbox."""
         ...
 
+    def take_start(self) -> SnapshotTaken:
+        """Record the files as what tasks start from; see Sandbox."""
+        ...
+
     def restore(self, snapshot: Snapshot) -> None:
         """Put the files back to a snapshot; see Sandbox."""
         ...

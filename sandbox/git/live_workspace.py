@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 from policies import Changes, show_path
 from sandbox.errors import SnapshotError
@@ -35,6 +36,9 @@ from sandbox.git.restoring import Restorer
 from sandbox.git.stream import FastImport
 from sandbox.git.walker import HashingSink, Walked, WalkLimits, walk
 from sandbox.snapshot import CommitId, Coverage, LeftOut, Snapshot, SnapshotId, SnapshotTaken
+
+IgnoredAmong: TypeAlias = Callable[[Iterable[bytes]], frozenset[bytes]]
+"""Returns those of some new workspace paths that count as ignored."""
 
 _NOT_COVERED_YET = ("hard links", "extended attributes")
 
@@ -108,11 +112,22 @@ class GitWorkspace:
             DiskFullError: the host has no room for it.
             RepositoryError: git failed.
         """
+        return self._take(self._setting.rules.ignored_among)
+
+    def take_start(self) -> SnapshotTaken:
+        """Record the files as what tasks start from: all that is new counts as ignored.
+
+        Raises:
+            SnapshotError, DiskFullError, RepositoryError: as take_snapshot.
+        """
+        return self._take(frozenset)
+
+    def _take(self, ignored_among: IgnoredAmong) -> SnapshotTaken:
         before = self._standing
         repository = before.snapshot.repository_id
         with self._setting.repositories.writing(repository, self._ref) as stream:
             walked = self._walk(before.state, stream)
-            state = self._judged(walked)
+            state = self._judged(walked, ignored_among)
             coverage = _make_coverage(state)
             if walked.deltas:
                 self._standing = self._record(stream, walked.deltas, state, coverage)
@@ -168,10 +183,10 @@ class GitWorkspace:
         finally:
             os.close(top)
 
-    def _judged(self, walked: Walked) -> TreeState:
-        """Ask the base's ignore rules about new paths."""
+    def _judged(self, walked: Walked, ignored_among: IgnoredAmong) -> TreeState:
+        """Ask which of the new paths are ignored; old ones stay what they are."""
         unjudged = unjudged_paths(walked.deltas, self._setting.base)
-        newly = self._setting.rules.ignored_among(unjudged)
+        newly = ignored_among(unjudged)
         kept = walked.state.ignored.difference(unjudged)
         return replace(walked.state, ignored=kept | newly)
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import secrets
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
-from sandbox_builders import OWNER, SMALL, find_image, make_spec, open_test_engine, run
+from host_setting import FILES, Setting, make_docker_setting, make_memory_setting
+from sandbox_builders import SMALL, open_test_engine, run
 
 from policies import ChangeKind, Mount, Network, NetworkMode, RootFilesystem
 from sandbox import (
@@ -22,49 +20,15 @@ from sandbox import (
     ImageMissingError,
     LaidSource,
     RepositoryError,
-    SandboxHost,
     SandboxLostError,
-    SandboxSpec,
-    Snapshot,
     SnapshotError,
-    Source,
     SourceError,
-    SourceKind,
     UnsupportedError,
 )
 from sandbox.docker.engine import Engine
-from sandbox.docker.host import DockerSandboxHost
-from sandbox.git.repositories import GitRepositories
-from sandbox.git.workspaces import GitWorkspaces
-from sandbox.testing import MemorySandboxHost
-
-FILES = {
-    "README.md": b"hello\n",
-    "src/one.py": b"ONE = 1\n",
-    "tests/test_one.py": b"assert True\n",
-    ".gitignore": b"*.log\nbuild/\n",
-}
-
 
 SHARED = ("shared", 1)
 """Task and attempt of the sandbox that most tests use."""
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One implementation with a source that it can import."""
-
-    host: SandboxHost
-    source: Source
-    image: str
-
-    def start(self, task_id: str = "t1") -> Snapshot:
-        return self.host.start_snapshot(self.host.import_source(self.source), task_id=task_id)
-
-    def spec(self, **changes: object) -> SandboxSpec:
-        task_id = f"t{secrets.token_hex(4)}"
-        values = {"task_id": task_id, "start": self.start(task_id), **changes}
-        return make_spec(**{"image": self.image, **values})
 
 
 @pytest.fixture(scope="module")
@@ -78,36 +42,10 @@ def engine() -> Iterator[Engine]:
 )
 def setting(request, tmp_path_factory) -> Setting:
     location = tmp_path_factory.mktemp("source")
-    source = Source(kind=SourceKind.PATH, location=str(location))
     if request.param == "memory":
-        host = MemorySandboxHost({str(location): FILES}, images=["python"])
-        return Setting(host, source, host.resolve_image("python"))
-    make_repository(location)
+        return make_memory_setting(location)
     engine = request.getfixturevalue("engine")
-    return Setting(
-        make_docker_host(engine, tmp_path_factory.mktemp("home")), source, find_image(engine)
-    )
-
-
-def make_docker_host(engine: Engine, home: Path) -> DockerSandboxHost:
-    repositories = GitRepositories(home)
-    return DockerSandboxHost(
-        engine=engine,
-        workspaces=GitWorkspaces(repositories, owner=OWNER),
-        repositories=repositories,
-        home=home,
-        instance_id=f"test{secrets.token_hex(4)}",
-        owner=OWNER,
-    )
-
-
-def make_repository(location: Path) -> None:
-    for name, data in FILES.items():
-        (location / name).parent.mkdir(parents=True, exist_ok=True)
-        (location / name).write_bytes(data)
-    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-    for arguments in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "one"]):
-        subprocess.run(["git", *arguments], cwd=location, check=True)
+    return make_docker_setting(location, engine=engine, home=tmp_path_factory.mktemp("home"))
 
 
 @pytest.fixture(scope="module")

@@ -59,6 +59,9 @@ class FolderSandbox:
     def take_snapshot(self):
         raise NotImplementedError
 
+    def take_start(self):
+        raise NotImplementedError
+
     def restore(self, snapshot):
         raise NotImplementedError
 
