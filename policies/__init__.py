@@ -14,6 +14,7 @@ from policies.errors import (
     PolicyRefusedError,
     RuleError,
 )
+from policies.executed_paths import FlaggedPath, flag_changes, is_package_json
 from policies.explain import explain_action, explain_change
 from policies.glob import Glob, match_path, parse_glob
 from policies.limits import (
@@ -26,6 +27,7 @@ from policies.limits import (
     SandboxPolicy,
 )
 from policies.load import BUILTIN_NAMES, load_policy
+from policies.package_scripts import same_package_scripts
 from policies.policy import ChangeRule, CommandRule, Policy
 from policies.repository import repository_file
 from policies.rules import judge_action, judge_changes
@@ -44,6 +46,7 @@ __all__ = [
     "Decision",
     "DiskLimit",
     "EntryKind",
+    "FlaggedPath",
     "Glob",
     "GlobError",
     "Json",
@@ -66,6 +69,8 @@ __all__ = [
     "digest_json",
     "explain_action",
     "explain_change",
+    "flag_changes",
+    "is_package_json",
     "judge_action",
     "judge_changes",
     "load_policy",
@@ -74,6 +79,7 @@ __all__ = [
     "parse_glob",
     "parse_policy",
     "repository_file",
+    "same_package_scripts",
     "schema_text",
     "show_path",
     "with_change_rules",
