@@ -1,7 +1,7 @@
 import pytest
+from git_builders import GitBench
 
 from sandbox import History, LaidSource
-from sandbox.git.testing import GitBench
 
 
 @pytest.fixture

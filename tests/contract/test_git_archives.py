@@ -5,10 +5,10 @@ import tarfile
 import zipfile
 
 import pytest
+from git_builders import run_git
 
 from sandbox import Source, SourceError, SourceKind
 from sandbox.git import ArchiveLimits, GitRepositories
-from sandbox.git.testing import run_git
 
 FILES = {"a.txt": b"1\n", "d/run.sh": b"#!/bin/sh\n"}
 

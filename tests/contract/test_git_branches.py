@@ -1,9 +1,9 @@
 """Branches that are made in a user's repository from a snapshot."""
 
 import pytest
+from git_builders import GitBench, run_git
 
 from sandbox import BranchExistsError, SourceError
-from sandbox.git.testing import GitBench, run_git
 
 
 @pytest.fixture

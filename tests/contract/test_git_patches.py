@@ -2,9 +2,9 @@ import os
 import random
 
 import pytest
+from git_builders import GitBench, run_git
 
 from sandbox import SnapshotError
-from sandbox.git.testing import GitBench, run_git
 from sandbox.git.workspaces import GitWorkspaces
 
 BASE = {

@@ -1,8 +1,7 @@
 import os
 
 import pytest
-
-from sandbox.git.testing import GitBench
+from git_builders import GitBench
 
 
 @pytest.fixture

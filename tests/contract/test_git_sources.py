@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from git_builders import ExampleRepository, GitBench, run_git
 
 from sandbox import History, Source, SourceError, SourceKind
 from sandbox.git.environment import make_environment
 from sandbox.git.fetching import SourceFetcher
 from sandbox.git.repositories import GitRepositories
-from sandbox.git.testing import ExampleRepository, GitBench, run_git
 
 
 @pytest.fixture
@@ -259,7 +259,7 @@ def test_inherited_git_variables_reach_no_git_process(bench):
     (other.path / "x").write_bytes(b"dirty")
     before = tree_bytes(other.path)
     program = (
-        "import sys; from pathlib import Path; from sandbox.git.testing import GitBench;"
+        "import sys; from pathlib import Path;"
         "from sandbox import Source, SourceKind; from sandbox.git import *;"
         "repositories = GitRepositories(Path(sys.argv[1]));"
         "workspaces = GitWorkspaces(repositories, owner=(1000, 1000));"

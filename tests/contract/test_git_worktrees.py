@@ -1,9 +1,9 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from git_builders import GitBench, run_git
 
 from sandbox import SnapshotError
-from sandbox.git.testing import GitBench, run_git
 
 
 @pytest.fixture

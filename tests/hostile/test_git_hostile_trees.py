@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from git_builders import GitBench
 
 from sandbox import DiskFullError
-from sandbox.git.testing import GitBench
 
 AGENT_CONFIG = """
 [core]
@@ -25,6 +25,8 @@ AGENT_CONFIG = """
 [diff]
 \texternal = touch {marker}
 """
+
+TESTS = Path(__file__).parents[1]
 
 
 @pytest.fixture
@@ -155,7 +157,7 @@ def test_directories_closed_to_their_owner_are_no_obstacle_without_root(bench):
     program = """
 import os, sys
 from pathlib import Path
-from sandbox.git.testing import GitBench
+from git_builders import GitBench
 os.setgroups([]); os.setgid(1000); os.setuid(1000)
 bench = GitBench(Path(sys.argv[1]))
 start = bench.start({"d/a": b"1", "e/f/g": b"2"})
@@ -183,7 +185,7 @@ print(volume.exists())
             parent.chmod(parent.stat().st_mode | 0o011)
     done = subprocess.run(
         [sys.executable, "-c", program, str(place / "bench")],
-        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONPATH": f"{TESTS}:{TESTS.parent}"},
         capture_output=True,
         check=False,
     )

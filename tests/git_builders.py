@@ -1,4 +1,4 @@
-"""For tests: real git repositories to import from, and real volumes to work in."""
+"""Builders for tests of files on the host: real git repositories, and real volumes."""
 
 from __future__ import annotations
 
