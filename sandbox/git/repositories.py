@@ -15,8 +15,9 @@ import os
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -43,6 +44,7 @@ from sandbox.source import ImportedSource, Source, SourceKind
 
 _BUILDING: Final = ".building-"
 _HAS_RULES: Final = ".forkyard-has-rules"
+_OLD_SECONDS: Final = 86_400  # no writer lets its pack lie so long
 _READABLE_FILE: Final = 0o444
 _READABLE_FOLDER: Final = 0o555
 
@@ -135,6 +137,8 @@ class GitRepositories:
     def tidy(self, repository: RepositoryId, *, packs_kept: int = 150) -> bool:
         """Join the packs of many snapshots, each of which left one; safe while tasks live.
 
+        Halves of packs that a killed process left are deleted once they are a day old.
+
         Args:
             repository: whose `snapshots.git`.
             packs_kept: up to so many packs nothing is done.
@@ -146,6 +150,7 @@ class GitRepositories:
             RepositoryError, DiskFullError: git failed; all objects are still there.
         """
         target = self.snapshots_repository(repository)
+        _remove_old_halves(target / "objects" / "pack")
         if len(list((target / "objects" / "pack").glob("*.pack"))) <= packs_kept:
             return False
         with hold_lock(self._repos / repository / "locks" / "tidy"):
@@ -264,6 +269,13 @@ def _publish(building: Path, target: Path) -> None:
         place.chmod(mode | (_READABLE_FOLDER if place.is_dir() else _READABLE_FILE))
     building.rename(target)
     _sync_directory(target.parent)
+
+
+def _remove_old_halves(packs: Path) -> None:
+    for half in packs.glob("tmp_*"):
+        with suppress(FileNotFoundError):  # its writer was quicker
+            if half.stat().st_mtime < time.time() - _OLD_SECONDS:
+                half.unlink()
 
 
 def _sync_directory(path: Path) -> None:

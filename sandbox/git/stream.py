@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Self
 
-from sandbox.errors import SandboxError, SnapshotError
+from sandbox.errors import DiskFullError, SandboxError, SnapshotError
 from sandbox.git.failures import make_git_failure
 from sandbox.git.process import Git, stop_process
 from sandbox.git.trees import new_blob_hash
@@ -27,6 +27,9 @@ _ARGUMENTS: Final = (
     "--done",
 )
 _CHUNK_BYTES: Final = 1024 * 1024
+_KEPT_FREE_BYTES: Final = 512 * 1024 * 1024
+_LOOK_BYTES: Final = 32 * 1024 * 1024  # how much is sent between two looks at the room left
+_HALF_PACK: Final = "tmp_pack_"  # git's odb_mkstemp
 _PLAIN: Final = frozenset(range(0x20, 0x7F)) - frozenset(b'"\\')
 
 
@@ -54,10 +57,21 @@ def read_exactly(descriptor: int, size: int) -> Iterator[bytes]:
 class FastImport:
     """One fast-import, started when the first byte is written.
 
-    A context manager: leaving it without `finish` ends the process and changes no ref.
+    A context manager: leaving it without `finish` ends the process, changes no ref and leaves no
+    half of a pack.
     """
 
-    def __init__(self, git: Git, repository: Path, *, keep_open: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        git: Git,
+        repository: Path,
+        *,
+        keep_open: Sequence[int] = (),
+        kept_free_bytes: int = _KEPT_FREE_BYTES,
+    ) -> None:
+        self.kept_free_bytes = kept_free_bytes
+        """Room of the host's that no task's files may take: the store and others need it."""
+        self._unlooked_bytes = _LOOK_BYTES
         self._git = git
         self._repository = repository
         self._keep_open = keep_open
@@ -74,7 +88,10 @@ class FastImport:
         trace: TracebackType | None,
     ) -> None:
         if self._process is not None:
+            half_packs = _list_half_packs(self._process)
             stop_process(self._process)
+            for path in half_packs:
+                path.unlink(missing_ok=True)
             report = self._repository / f"fast_import_crash_{self._process.pid}"
             report.unlink(missing_ok=True)
         if self._complaints is not None:
@@ -111,8 +128,10 @@ class FastImport:
         """Send commands or data.
 
         Raises:
-            RepositoryError, DiskFullError: fast-import ended early.
+            RepositoryError: fast-import ended early.
+            DiskFullError: it did so for want of room, or what is kept free would be taken.
         """
+        self._look_for_room(len(data))
         stdin = self._started().stdin
         assert stdin is not None  # noqa: S101 - opened as a pipe
         try:
@@ -155,6 +174,16 @@ class FastImport:
         if process.wait() != 0:
             raise self._broken()
 
+    def _look_for_room(self, size_bytes: int) -> None:
+        self._unlooked_bytes += size_bytes
+        if self._unlooked_bytes < _LOOK_BYTES:
+            return
+        self._unlooked_bytes = 0
+        room = os.statvfs(self._repository)
+        if room.f_bavail * room.f_frsize < self.kept_free_bytes:
+            kept = f"the {self.kept_free_bytes} bytes that are kept free"
+            raise DiskFullError(f"{self._repository}: no room but {kept}")
+
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
@@ -172,3 +201,15 @@ class FastImport:
             self._process.wait(timeout=10)
         self._complaints.seek(0)
         return make_git_failure(["fast-import"], self._complaints.read())
+
+
+def _list_half_packs(process: subprocess.Popen[bytes]) -> list[Path]:
+    """Return the packs that a living fast-import is at: it alone knows their names."""
+    if process.poll() is not None:
+        return []
+    opened: list[Path] = []
+    with suppress(OSError):  # it ended meanwhile
+        for link in Path(f"/proc/{process.pid}/fd").iterdir():
+            with suppress(OSError):
+                opened.append(link.readlink())
+    return [path for path in opened if path.name.startswith(_HALF_PACK)]

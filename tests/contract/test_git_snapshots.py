@@ -1,13 +1,14 @@
 import os
 import socket
 import subprocess
+import time
 
 import pytest
+from git_builders import GitBench, run_git
 
 from policies import ChangeKind, EntryKind
 from sandbox import SnapshotError
 from sandbox.git import GitWorkspaces, WalkLimits
-from sandbox.git.testing import GitBench, run_git
 
 BASE = {
     ".gitignore": b"*.log\nbuild/\n!keep.log\n",
@@ -384,6 +385,18 @@ def test_a_damaged_object_is_noticed_at_restore(bench):
 
         with pytest.raises(SnapshotError, match="is not sha256"):
             workspace.restore(forged)
+
+
+def test_half_packs_of_killed_writers_are_deleted_and_others_are_not(bench):
+    start = bench.start(BASE)
+    place = bench.snapshots(start) / "objects" / "pack"
+    for name, age_seconds in (("tmp_pack_old", 90_000), ("tmp_pack_new", 10)):
+        (place / name).touch()
+        os.utime(place / name, times=(0, time.time() - age_seconds))
+
+    bench.repositories.tidy(start.repository_id)
+
+    assert [path.name for path in place.glob("tmp_*")] == ["tmp_pack_new"]
 
 
 def test_joining_packs_loses_nothing_and_disturbs_nobody(bench):
