@@ -31,7 +31,10 @@ from policies.limits import DiskLimit, NetworkMode, RootFilesystem
 SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
 RESERVED_RULE_IDS = ("default", "tools")
 RULE_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.:\[\]-]{0,99}$"
-RESERVED_TARGETS = ("/workspace", "/home/agent", "/tmp", "/proc", "/sys", "/dev", "/run")  # noqa: S108  paths in the container
+RESERVED_TARGETS = (
+    *("/workspace", "/home/agent", "/tmp", "/forkyard"),  # noqa: S108  paths in the container
+    *("/proc", "/sys", "/dev", "/run"),
+)
 SMALLEST_CPUS = Decimal("0.001")
 LARGEST_CPUS = Decimal(10_000)
 MAX_NUMBER = 2**31 - 1

@@ -46,6 +46,8 @@ class Coverage:
         "memory",
         "sockets",
         "/dev/shm",  # noqa: S108  a name to show, not a place to write
+        "/run",
+        "volumes of the image",
         "services outside",
     )
     left_out: tuple[LeftOut, ...] = ()

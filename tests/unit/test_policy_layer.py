@@ -104,6 +104,12 @@ def test_every_key_may_be_left_out() -> None:
             "/workspace",
         ),
         (
+            "sandbox: {mounts: [{source: /a, target: /forkyard/base.git}]}",
+            1,
+            "sandbox.mounts[0].target",
+            "/forkyard",
+        ),
+        (
             "sandbox: {mounts: [{source: /a, target: /home}]}",
             1,
             "sandbox.mounts[0].target",
