@@ -151,8 +151,8 @@ def test_applying_to_a_branch_that_exists_changes_nothing(user, task_ids):
 
     said = user.run("task", "apply", task_ids["good"], "--branch", "main")
 
-    assert said.code == 2
-    assert "choose another name" in said.err
+    assert said.code == 4
+    assert "name another" in said.err
     assert user.git("rev-parse", "main") == before
 
 

@@ -171,3 +171,19 @@ def test_another_repository_named_by_the_environment_stays_untouched(user):
 
     assert said.code == 0, said.err
     assert sorted(str(one) for one in other.rglob("*")) == listing
+
+
+def test_cancelling_a_killed_batch_ends_it_and_leaves_no_container(user):
+    process = user.start("batch", "run", "batch.yaml")
+    wait_for(process, "quick: verified", "slow: working")
+    wait_until_started(user)
+    process.kill()
+    process.communicate(timeout=60)
+    batch_id = user.run("batch", "status", "--json").json["batch_id"]
+
+    said = user.run("batch", "cancel", batch_id, "--json")
+
+    assert (said.code, said.json["cancelled_tasks"]) == (0, 1)
+    assert list_containers(user) == []
+    standing = user.run("batch", "status", "--json").json["counts"]["outcome"]
+    assert standing == {"cancelled": 1, "verified": 1}
