@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -38,6 +39,20 @@ class BaseTree:
     def is_git_link_or_below(self, path: bytes) -> bool:
         """Tell whether a path is a submodule's place or lies inside one."""
         return bool(self.gitlinks) and any(link in self.gitlinks for link in _prefixes(path))
+
+    def links_freed(
+        self, *, gone: AbstractSet[bytes], present: AbstractSet[bytes]
+    ) -> Iterator[bytes]:
+        """Yield the submodules above which a file went away and no other came.
+
+        Args:
+            gone: files that are not there any more, or not as they were.
+            present: files that came, or are not as they were.
+        """
+        for link in self.gitlinks:
+            above = set(_prefixes(link)) - {link}
+            if not above.isdisjoint(gone) and above.isdisjoint(present):
+                yield link
 
 
 def read_base_tree(reader: ObjectReader, commit: str) -> BaseTree:

@@ -80,6 +80,16 @@ class SourceRule:
             and not self._base.is_git_link_or_below(path)
         )
 
+    def list_freed_links(
+        self, changes: Iterable[PathChange]
+    ) -> Iterator[tuple[bytes, tuple[int, str]]]:
+        """Yield submodules that a file has hidden so far: path, mode and commit."""
+        ours = [change for change in changes if change.path.startswith(_PREFIX)]
+        gone = {one.path.removeprefix(_PREFIX) for one in ours if one.before is not None}
+        present = {one.path.removeprefix(_PREFIX) for one in ours if one.after is not None}
+        for link in self._base.links_freed(gone=gone, present=present):
+            yield link, self._base.paths[link]
+
 
 def unjudged_paths(deltas: Iterable[DirectoryDelta], base: BaseTree) -> list[bytes]:
     """Return the new workspace paths that only the ignore rules can place."""
@@ -166,7 +176,8 @@ def _plan_paths(
 ) -> tuple[set[bytes], dict[bytes, tuple[int, str]]]:
     removals: set[bytes] = set()
     writes: dict[bytes, tuple[int, str]] = {}
-    for change in list_path_changes(deltas):
+    changes = list(list_path_changes(deltas))
+    for change in changes:
         if change.before is not None:
             extras.forget(change.path, change.before)
             removals.update(_git_paths(change.path, change.before, rule))
@@ -174,6 +185,7 @@ def _plan_paths(
             extras.add(change.path, change.after)
             line = (_git_mode(change.after), change.after.oid)
             writes.update(dict.fromkeys(_git_paths(change.path, change.after, rule), line))
+    writes.update((b"source/" + link, line) for link, line in rule.list_freed_links(changes))
     removals.update(extras.removed_paths())
     writes.update(extras.added_paths())
     return removals, writes

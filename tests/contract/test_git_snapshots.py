@@ -1,4 +1,5 @@
 import os
+import shutil
 import socket
 import subprocess
 import time
@@ -368,6 +369,30 @@ def test_a_submodule_stays_as_it_was_whatever_the_agent_does(bench):
     )
     assert f"160000 commit {commit}\tlib/sub" in listing
     assert "nested/f" in listing
+
+
+def test_a_file_over_a_submodules_folder_hides_it_and_no_longer(bench):
+    commit = bench.example.commit({"lib/x": b"1"})
+    bench.example.git("update-index", "--add", "--cacheinfo", f"160000,{commit},lib/a/sub")
+    bench.example.git("commit", "--quiet", "--message=submodule")
+    start = bench.workspaces.start_snapshot(bench.import_example(), task_id="t1")
+    with bench.workspaces.open_workspace(bench.volume(), task_id="t1", start=start) as workspace:
+        top = workspace.paths.workspace
+        shutil.rmtree(top / "lib")
+        (top / "lib").write_bytes(b"in the way")
+        hidden = workspace.take_snapshot().snapshot
+        (top / "lib").unlink()
+        (top / "lib").mkdir()
+        (top / "lib" / "a").write_bytes(b"still in the way")
+        deeper = workspace.take_snapshot().snapshot
+        (top / "lib" / "a").unlink()
+        (top / "lib" / "a" / "sub").mkdir(parents=True)
+        (top / "lib" / "x").write_bytes(b"1")
+        back = workspace.take_snapshot().snapshot
+
+    assert back.source_tree == start.source_tree
+    for one in (hidden, deeper):
+        assert b"160000" in bench.workspaces.make_patch(one)
 
 
 def test_a_damaged_object_is_noticed_at_restore(bench):
