@@ -5,11 +5,21 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from policies import digest_bytes
 from runner.application.ports.store import Store
-from runner.domain.ids import BatchId, CallId, MessageId, RunId, SessionId, TaskId
+from runner.domain.ids import (
+    BatchId,
+    CallId,
+    EvidenceId,
+    MessageId,
+    RunId,
+    SessionId,
+    SetupKey,
+    TaskId,
+)
 from runner.domain.items import NewItem, UserMessage
 from runner.domain.outcome import RunState
-from runner.domain.records import Batch, Execution, ExecutionState, Lease, Run, Task
+from runner.domain.records import Batch, Execution, ExecutionState, KeptSetup, Lease, Run, Task
 from runner.domain.task import (
     AgentKind,
     AgentSpec,
@@ -27,6 +37,7 @@ TASK = TaskId("t1")
 SESSION = SessionId("s1")
 RUN = RunId("r1")
 CALL = CallId("c1")
+LOG = EvidenceId(digest_bytes(b"log"))
 
 
 def make_task_spec(**changes: Any) -> TaskSpec:
@@ -100,6 +111,16 @@ def make_snapshot(**changes: Any) -> Snapshot:
         "full_tree": "3" * 40,
     }
     return Snapshot(**{**values, **changes})
+
+
+def make_setup(log: EvidenceId = LOG, **changes: Any) -> KeptSetup:
+    values = {
+        "setup_key": SetupKey("sha256:key"),
+        "snapshot_id": SnapshotId("sha256:1"),
+        "log": log,
+        "created_at": NOON,
+    }
+    return KeptSetup(**{**values, **changes})
 
 
 def said(text: str = "hello", *, message_id: str | None = None) -> NewItem:

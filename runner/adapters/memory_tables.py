@@ -10,10 +10,19 @@ from typing import TypeAlias, TypeVar
 
 from policies import digest_bytes
 from runner.domain.clean_run import clean_run
-from runner.domain.ids import BatchId, CallId, EvidenceId, MessageId, RunId, SessionId, TaskId
+from runner.domain.ids import (
+    BatchId,
+    CallId,
+    EvidenceId,
+    MessageId,
+    RunId,
+    SessionId,
+    SetupKey,
+    TaskId,
+)
 from runner.domain.items import NewItem, RolloutItem, chain_item, parse_line
 from runner.domain.outcome import RunState
-from runner.domain.records import Batch, Execution, ExecutionState, Lease, Run, Task
+from runner.domain.records import Batch, Execution, ExecutionState, KeptSetup, Lease, Run, Task
 from runner.domain.rollout import verify_chain
 from runner.domain.transitions import require_execution_step, require_run_step
 from runner.errors import ConflictError, NotFoundError, StaleVersionError
@@ -43,6 +52,7 @@ class MemoryTables:
     """Lines of each session that exists."""
     message_ids: dict[MessageId, SessionId] = field(default_factory=dict)
     snapshots: dict[SnapshotId, Snapshot] = field(default_factory=dict)
+    setups: dict[SetupKey, KeptSetup] = field(default_factory=dict)
     evidence: dict[EvidenceId, bytes] = field(default_factory=dict)
 
     def copy(self) -> MemoryTables:
@@ -151,6 +161,10 @@ class MemoryReader:
     def get_snapshot(self, snapshot_id: SnapshotId) -> Snapshot:
         """Return a snapshot, or raise NotFoundError."""
         return _get(self._tables.snapshots, snapshot_id, kind="snapshot")
+
+    def find_setup(self, setup_key: SetupKey) -> KeptSetup | None:
+        """Return what the setup of a key left, or None."""
+        return self._tables.setups.get(setup_key)
 
     def get_evidence(self, evidence_id: EvidenceId) -> bytes:
         """Return the bytes kept under an id, or raise NotFoundError."""
@@ -306,6 +320,16 @@ class MemoryWriter(MemoryReader):
     def add_snapshot(self, snapshot: Snapshot) -> None:
         """Store where a snapshot's parts are; the same snapshot again is no error."""
         self._tables.snapshots.setdefault(snapshot.snapshot_id, snapshot)
+
+    def add_setup(self, setup: KeptSetup) -> KeptSetup:
+        """Keep what a setup left and return the first one of its key.
+
+        Raises:
+            NotFoundError: its snapshot or its log is not stored.
+        """
+        self.get_snapshot(setup.snapshot_id)
+        self.get_evidence(setup.log)
+        return self._tables.setups.setdefault(setup.setup_key, setup)
 
 
 def _key_of(execution: Execution) -> ExecutionKey:

@@ -14,6 +14,9 @@ CallId = NewType("CallId", str)
 EvidenceId = NewType("EvidenceId", str)
 """`sha256:…` of the bytes."""
 
+SetupKey = NewType("SetupKey", str)
+"""`sha256:…` of all that decides what a setup leaves."""
+
 KIND_LETTERS = {"batch": "b", "task": "t", "session": "s", "run": "r", "message": "m", "call": "c"}
 
 RANDOM_BYTES = 13  # 20 base32 characters carry 100 bits; 13 bytes give them

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from runner.domain.budget import Usage
-from runner.domain.ids import BatchId, CallId, EvidenceId, RunId, SessionId, TaskId
+from runner.domain.ids import BatchId, CallId, EvidenceId, RunId, SessionId, SetupKey, TaskId
 from runner.domain.outcome import Outcome, RunState
 from runner.domain.task import BatchSpec, TaskSpec
 from sandbox import SnapshotId
@@ -61,6 +61,32 @@ class VerifyResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetupResult:
+    """What the setup of a run's task came to."""
+
+    passed: bool
+    exit_code: int | None
+    """None when the command did not end by itself."""
+    detail: str = ""
+    """Why it did not pass; empty when it did."""
+    log: EvidenceId
+    milliseconds: int = 0
+    """What the run spent on it: in its own container, or waiting for another's."""
+    reused: bool = False
+    """Another run made it, now or earlier."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptSetup:
+    """What a setup left, for every task that would run the same one."""
+
+    setup_key: SetupKey
+    snapshot_id: SnapshotId
+    log: EvidenceId
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """One attempt to move a session on."""
 
@@ -89,6 +115,8 @@ class Run:
     """Length of the session's rollout when the run ended: the anchor."""
     head: str = ""
     """Hash of the rollout's last item then."""
+    setup: SetupResult | None = None
+    """None = the task names none, or this run had it from an earlier one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

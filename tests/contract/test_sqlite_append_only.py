@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from store_builders import NOON, SESSION, add_task_with_run, make_snapshot, said
+from store_builders import NOON, SESSION, add_task_with_run, make_setup, make_snapshot, said
 
 from policies import digest_bytes
 from runner.adapters.sql import SqlStore, open_sql_store
@@ -28,6 +28,7 @@ def store(path: Path) -> Iterator[SqlStore]:
             writer.append_items(SESSION, news, at=NOON)
             writer.put_evidence(b"log")
             writer.add_snapshot(make_snapshot())
+            writer.add_setup(make_setup())
         yield opened
 
 
@@ -61,6 +62,7 @@ FROM_5 = "FROM items WHERE seq = 5"
         f"INSERT {COPY} 0, 'new', 'h', '' {FROM_5}",
         "UPDATE evidence SET data = x'00'",
         "UPDATE snapshots SET full_tree = ''",
+        "UPDATE setups SET snapshot_id = 'sha256:other'",
     ],
 )
 def test_plain_sql_cannot_change_what_was_written(store, plain, statement):

@@ -9,12 +9,14 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import URL, Connection, inspect, text
-from store_builders import NOON, SESSION, add_task_with_run, said
+from store_builders import NOON, RUN, SESSION, add_task_with_run, said
 
 from runner.adapters.sql import open_sql_store
 from runner.adapters.sql.engine import for_writes, make_sqlite_engine
 from runner.adapters.sql.migrate import migrate
 from runner.adapters.sql.schema import metadata
+from runner.domain.ids import SetupKey
+from runner.domain.outcome import RunState
 from runner.errors import StoreBusyError, StoreUnusableError
 
 
@@ -182,14 +184,14 @@ def test_the_migrations_make_the_statements_of_the_schema(tmp_path):
 
 
 def table_sql(path: Path) -> dict[str, list[str]]:
-    """Return the definition of each table: its lines, in any order."""
+    """Return the definition of each table: its parts, in any order: a column may come later."""
     connection = sqlite3.connect(path)
     rows = connection.execute(
         "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND type IN ('table', 'index')"
         " AND name NOT IN ('alembic_version', 'sqlite_sequence')"
     ).fetchall()
     connection.close()
-    return {name: sorted(line.strip(" ,\t") for line in sql.split("\n")) for name, sql in rows}
+    return {name: sorted(part.strip(" \t\n()") for part in sql.split(",")) for name, sql in rows}
 
 
 def test_a_database_of_the_first_revision_is_upgraded_with_its_rows(tmp_path):
@@ -214,6 +216,31 @@ OLD_ROWS = {
     "tasks": "INSERT INTO tasks VALUES (1, 't1', 'b1', 's1', 0, '{}', '2026', NULL, NULL, '')",
     "items": "INSERT INTO items VALUES ('s1', 1, 'event', '2026', NULL, x'00', 'sha256:old', '')",
 }
+
+
+def test_a_database_of_the_second_revision_gets_setups_and_keeps_its_runs(tmp_path):
+    path = tmp_path / "store.db"
+    engine = make_sqlite_engine(path)
+    with for_writes(engine).begin() as connection:
+        migrate(connection, to="0002")
+        for row in OLD_WORK:
+            connection.execute(text(row))
+    engine.dispose()
+
+    with open_sql_store(url_of(path)) as store, store.read() as reader:
+        run = reader.get_run(RUN)
+        assert (run.state, run.setup) == (RunState.QUEUED, None)
+        assert reader.find_setup(SetupKey("k")) is None
+
+
+OLD_WORK = (
+    OLD_ROWS["batches"],
+    OLD_ROWS["tasks"],
+    """
+    INSERT INTO runs VALUES (1, 'r1', 't1', 'b1', 's1', 1, 'queued', '', NULL, 0,
+        '2026-11-30T12:00:00.000000Z', NULL, NULL, '{}', NULL, NULL, 0, 0, '')
+    """,
+)
 
 
 def test_opening_again_keeps_everything(tmp_path):

@@ -7,7 +7,14 @@ from dataclasses import fields
 import pytest
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
-from store_builders import make_batch, make_execution, make_run, make_snapshot, make_task
+from store_builders import (
+    make_batch,
+    make_execution,
+    make_run,
+    make_setup,
+    make_snapshot,
+    make_task,
+)
 
 from runner.adapters.sql.rows import (
     batch_to_row,
@@ -15,19 +22,30 @@ from runner.adapters.sql.rows import (
     row_to_batch,
     row_to_execution,
     row_to_run,
+    row_to_setup,
     row_to_snapshot,
     row_to_task,
     run_to_row,
+    setup_to_row,
     snapshot_to_row,
     task_to_row,
 )
-from runner.adapters.sql.schema import batches, executions, metadata, runs, snapshots, tasks
+from runner.adapters.sql.schema import (
+    batches,
+    executions,
+    metadata,
+    runs,
+    setups,
+    snapshots,
+    tasks,
+)
 
 PAIRS = [
     (make_batch(), batches, batch_to_row, row_to_batch),
     (make_task(), tasks, task_to_row, row_to_task),
     (make_run(), runs, run_to_row, row_to_run),
     (make_execution(), executions, execution_to_row, row_to_execution),
+    (make_setup(), setups, setup_to_row, row_to_setup),
     (make_snapshot(), snapshots, snapshot_to_row, row_to_snapshot),
 ]
 

@@ -15,6 +15,7 @@ from runner.adapters.sql.rows import (
     row_to_item,
     row_to_lease,
     row_to_run,
+    row_to_setup,
     row_to_snapshot,
     row_to_task,
 )
@@ -25,13 +26,14 @@ from runner.adapters.sql.schema import (
     items,
     leases,
     runs,
+    setups,
     snapshots,
     tasks,
 )
-from runner.domain.ids import BatchId, CallId, EvidenceId, RunId, SessionId, TaskId
+from runner.domain.ids import BatchId, CallId, EvidenceId, RunId, SessionId, SetupKey, TaskId
 from runner.domain.items import RolloutItem
 from runner.domain.outcome import RunState
-from runner.domain.records import Batch, Execution, Lease, Run, Task
+from runner.domain.records import Batch, Execution, KeptSetup, Lease, Run, Task
 from runner.domain.rollout import verify_chain
 from runner.errors import DamagedRolloutError, NotFoundError, StoreError
 from sandbox import Snapshot, SnapshotId
@@ -193,6 +195,11 @@ class SqlReader:
         """Return a snapshot, or raise NotFoundError."""
         statement = select(snapshots).where(snapshots.c.snapshot_id == snapshot_id)
         return row_to_snapshot(self._get(statement, kind="snapshot", name=snapshot_id))
+
+    def find_setup(self, setup_key: SetupKey) -> KeptSetup | None:
+        """Return what the setup of a key left, or None."""
+        row = self._find(select(setups).where(setups.c.setup_key == setup_key))
+        return None if row is None else row_to_setup(row)
 
     def get_evidence(self, evidence_id: EvidenceId) -> bytes:
         """Return the bytes kept under an id, or raise NotFoundError.

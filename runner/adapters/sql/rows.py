@@ -11,7 +11,17 @@ from pydantic import TypeAdapter
 from runner.domain.budget import Usage
 from runner.domain.items import RolloutItem, parse_line
 from runner.domain.outcome import Outcome, RunState
-from runner.domain.records import Batch, Execution, ExecutionState, Lease, Run, Task, VerifyResult
+from runner.domain.records import (
+    Batch,
+    Execution,
+    ExecutionState,
+    KeptSetup,
+    Lease,
+    Run,
+    SetupResult,
+    Task,
+    VerifyResult,
+)
 from runner.domain.task import BatchSpec, TaskSpec
 from runner.errors import DamagedRolloutError
 from sandbox import Coverage, History, Snapshot
@@ -21,6 +31,7 @@ Row: TypeAlias = Mapping[Any, Any]
 
 _USAGE = TypeAdapter(Usage)
 _VERIFY = TypeAdapter(VerifyResult)
+_SETUP = TypeAdapter(SetupResult)
 _COVERAGE = TypeAdapter(Coverage)
 
 
@@ -74,6 +85,7 @@ def run_to_row(run: Run) -> Row:
         "usage": _USAGE.dump_json(run.usage).decode(),
         "verify_before": _verify_to_text(run.verify_before),
         "verify_after": _verify_to_text(run.verify_after),
+        "setup": None if run.setup is None else _SETUP.dump_json(run.setup).decode(),
     }
 
 
@@ -98,6 +110,7 @@ def row_to_run(row: Row) -> Run:
         verify_milliseconds=row["verify_milliseconds"],
         items=row["items"],
         head=row["head"],
+        setup=None if row["setup"] is None else _SETUP.validate_json(row["setup"]),
     )
 
 
@@ -167,6 +180,21 @@ def row_to_snapshot(row: Row) -> Snapshot:
     )
 
 
+def setup_to_row(setup: KeptSetup) -> Row:
+    """Return the row of what a setup left."""
+    return _plain(setup)
+
+
+def row_to_setup(row: Row) -> KeptSetup:
+    """Return what a setup left of a row."""
+    return KeptSetup(
+        setup_key=row["setup_key"],
+        snapshot_id=row["snapshot_id"],
+        log=row["log"],
+        created_at=row["created_at"],
+    )
+
+
 def item_to_row(item: RolloutItem, session_id: str) -> Row:
     """Return the row of a rollout item."""
     return {
@@ -198,7 +226,7 @@ def row_to_item(row: Row) -> RolloutItem:
     return item
 
 
-def _plain(record: Task | Run | Lease | Execution) -> dict[str, Any]:
+def _plain(record: Task | Run | Lease | Execution | KeptSetup) -> dict[str, Any]:
     """Return a record's fields by name; dataclasses.asdict would take nested values apart."""
     return {one.name: getattr(record, one.name) for one in fields(record)}
 

@@ -98,6 +98,7 @@ runs = Table(
     Column("verify_milliseconds", BigInteger, nullable=False),
     Column("items", Integer, nullable=False),
     Column("head", Text, nullable=False),
+    Column("setup", Text),
     UniqueConstraint("task_id", "number", name="one_run_of_a_number"),
 )
 
@@ -163,6 +164,15 @@ snapshots = Table(
     Column("source_tree", Text, nullable=False),
     Column("full_tree", Text, nullable=False),
     Column("coverage", Text, nullable=False),
+)
+
+setups = Table(
+    "setups",
+    metadata,
+    Column("setup_key", Text, primary_key=True),
+    Column("snapshot_id", Text, ForeignKey("snapshots.snapshot_id"), nullable=False),
+    Column("log", Text, ForeignKey("evidence.evidence_id"), nullable=False),
+    Column("created_at", Instant, nullable=False),
 )
 
 evidence = Table(

@@ -18,7 +18,9 @@ from runner.adapters.sql.rows import (
     batch_to_row,
     execution_to_row,
     item_to_row,
+    row_to_setup,
     run_to_row,
+    setup_to_row,
     snapshot_to_row,
     task_to_row,
 )
@@ -29,6 +31,7 @@ from runner.adapters.sql.schema import (
     executions,
     items,
     runs,
+    setups,
     snapshots,
     tasks,
 )
@@ -36,7 +39,7 @@ from runner.domain.clean_run import clean_run
 from runner.domain.ids import BatchId, EvidenceId, SessionId, TaskId
 from runner.domain.items import NewItem, RolloutItem, chain_item
 from runner.domain.outcome import RunState
-from runner.domain.records import Batch, Execution, ExecutionState, Run, Task
+from runner.domain.records import Batch, Execution, ExecutionState, KeptSetup, Run, Task
 from runner.domain.transitions import require_execution_step, require_run_step
 from runner.errors import ConflictError, NotFoundError, StaleVersionError, StoreError
 from sandbox import Snapshot
@@ -201,6 +204,18 @@ class SqlWriter(SqlReader):
     def add_snapshot(self, snapshot: Snapshot) -> None:
         """Store where a snapshot's parts are; the same snapshot again is no error."""
         self._insert_once(snapshots, snapshot_to_row(snapshot))
+
+    def add_setup(self, setup: KeptSetup) -> KeptSetup:
+        """Keep what a setup left and return the first one of its key.
+
+        Raises:
+            NotFoundError: its snapshot or its log is not stored.
+        """
+        self.get_snapshot(setup.snapshot_id)
+        self.get_evidence(setup.log)
+        self._insert_once(setups, setup_to_row(setup))
+        statement = select(setups).where(setups.c.setup_key == setup.setup_key)
+        return row_to_setup(self._get(statement, kind="setup", name=setup.setup_key))
 
     def _why_unsaved(self, execution: Execution, expected: ExecutionState) -> Exception:
         found = self.find_execution(execution.session_id, execution.run_id, execution.call_id)

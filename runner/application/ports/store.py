@@ -12,10 +12,10 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
 
-from runner.domain.ids import BatchId, CallId, EvidenceId, RunId, SessionId, TaskId
+from runner.domain.ids import BatchId, CallId, EvidenceId, RunId, SessionId, SetupKey, TaskId
 from runner.domain.items import NewItem, RolloutItem
 from runner.domain.outcome import RunState
-from runner.domain.records import Batch, Execution, ExecutionState, Lease, Run, Task
+from runner.domain.records import Batch, Execution, ExecutionState, KeptSetup, Lease, Run, Task
 from sandbox import Snapshot, SnapshotId
 
 
@@ -82,6 +82,10 @@ class StoreReader(Protocol):
 
     def get_snapshot(self, snapshot_id: SnapshotId) -> Snapshot: ...
 
+    def find_setup(self, setup_key: SetupKey) -> KeptSetup | None:
+        """Return what the setup of a key left; None = nobody has run it to its end."""
+        ...
+
     def get_evidence(self, evidence_id: EvidenceId) -> bytes: ...
 
 
@@ -145,6 +149,14 @@ class StoreWriter(StoreReader, Protocol):
 
     def add_snapshot(self, snapshot: Snapshot) -> None:
         """Store where a snapshot's parts are; the same snapshot again is no error."""
+        ...
+
+    def add_setup(self, setup: KeptSetup) -> KeptSetup:
+        """Keep what a setup left and return what is kept under its key: the first one.
+
+        Raises:
+            NotFoundError: its snapshot or its log is not stored.
+        """
         ...
 
 
