@@ -1,16 +1,18 @@
 """The dispatcher on doubles: order, room, retries, deadlines, and tasks that harm nobody else."""
 
 import threading
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from run_builders import FINISH, FIX, Yard, make_spec, shell
 
 from runner.adapters.memory_store import MemoryStore
-from runner.adapters.memory_tables import MemoryWriter
+from runner.adapters.memory_tables import MemoryReader, MemoryWriter
 from runner.application.cancel import cancel_batch, cancel_task
+from runner.domain.ids import TaskId
 from runner.domain.outcome import Outcome, RunState
-from runner.domain.records import Lease
+from runner.domain.records import Lease, Run, Task
 from runner.domain.task import BatchBudget
 from runner.errors import StoreBusyError
 from sandbox import EngineUnavailableError
@@ -137,6 +139,64 @@ def test_a_store_that_is_locked_for_a_while_ends_no_batch() -> None:
     yard.dispatcher().run(threading.Event())
 
     assert yard.run.outcome is Outcome.VERIFIED
+
+
+class CountingStore(MemoryStore):
+    """Counts the dispatcher's looks, and how often each task was read until the third."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks = 0
+        self.reads: Counter[TaskId] = Counter()
+        self.looked_often = threading.Event()
+
+    @contextmanager
+    def read(self) -> Iterator[MemoryReader]:
+        with super().read() as view:
+            yield CountingReader(view, self)
+
+    def count_look(self) -> None:
+        self.looks += 1
+        if self.looks > 3:
+            self.looked_often.set()
+
+    def count_read(self, task_id: TaskId) -> None:
+        if not self.looked_often.is_set():
+            self.reads[task_id] += 1
+
+
+class CountingReader(MemoryReader):
+    def __init__(self, view: MemoryReader, store: CountingStore) -> None:
+        super().__init__(view._tables)
+        self._store = store
+
+    def list_runs_in(self, states: Sequence[RunState]) -> Sequence[Run]:
+        self._store.count_look()
+        return super().list_runs_in(states)
+
+    def get_task(self, task_id: TaskId) -> Task:
+        self._store.count_read(task_id)
+        return super().get_task(task_id)
+
+
+def test_a_run_that_waits_for_room_is_not_read_at_every_look() -> None:
+    turns = ([shell(f"hold; {FIX}")], [FINISH])
+    store = CountingStore()
+    yard = Yard(*turns, name="first", store=store)
+    others = yard.submit(make_spec(*GOOD, name="a"), make_spec(*GOOD, name="b"))
+
+    def hold(_program: ProgramCall) -> ProgramOutcome:
+        store.looked_often.wait(timeout=10)
+        return ProgramOutcome()
+
+    yard.host.programs.append(FakeProgram(name="hold", run=hold))
+
+    yard.dispatcher(memory_mib=2048, parallel=8).run(threading.Event())
+
+    with yard.store.read() as view:
+        waiting = [task.task_id for task in view.list_tasks(others.batch_id)]
+    assert store.looks > 3
+    assert [store.reads[one] for one in waiting] == [1, 1]
 
 
 def test_a_cancelled_task_never_starts() -> None:
