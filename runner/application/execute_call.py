@@ -81,10 +81,8 @@ class Executor:
         judged = self._judge(call)
         if judged is None:
             return
-        execution = self._find_or_request(judged)
-        if execution.state is ExecutionState.DENIED:
-            return
-        started = self._start(judged, execution)
+        found = self._find(call)
+        started = self._request(judged) if found is None else self._start_again(judged, found)
         if started is not None:
             self._run(judged, started)
 
@@ -124,14 +122,14 @@ class Executor:
         with self._session.step() as step:
             step.append_message(make_failure(call, reason, text))
 
-    def _find_or_request(self, judged: JudgedCall) -> Execution:
+    def _find(self, call: StoredCall) -> Execution | None:
         session = self._session
         with session.services.store.read() as view:
-            found = view.find_execution(
-                session.task.session_id, session.run.run_id, judged.call.call_id
-            )
-        if found is not None:
-            return found
+            return view.find_execution(session.task.session_id, session.run.run_id, call.call_id)
+
+    def _request(self, judged: JudgedCall) -> Execution | None:
+        """Enter a new call in the ledger: started where the rules allow it, else denied."""
+        session = self._session
         denied = judged.decision.verdict is not Verdict.ALLOW
         execution = Execution(
             session_id=session.task.session_id,
@@ -140,15 +138,17 @@ class Executor:
             tool=judged.tool.name,
             arguments_digest=digest_bytes(judged.action.arguments.encode()),
             action_digest=judged.action.digest,
-            state=ExecutionState.DENIED if denied else ExecutionState.DECIDING,
+            state=ExecutionState.DENIED if denied else ExecutionState.STARTED,
+            attempt=0 if denied else 1,
+            base_snapshot_id=None if denied else session.files.snapshot_id,
         )
         with session.step() as step:
             step.writer.add_execution(execution)
             self._append_decision(step, judged, subject="action", digest=judged.action.digest)
+            step.append(make_execution_item(execution))
             if denied:
-                step.append(make_execution_item(execution))
                 step.append_message(make_denial(judged.call, judged.decision))
-        return execution
+        return None if denied else execution
 
     def _append_decision(
         self, step: Step, judged: JudgedCall, *, subject: str, digest: str
@@ -160,11 +160,11 @@ class Executor:
             )
         )
 
-    def _start(self, judged: JudgedCall, execution: Execution) -> Execution | None:
-        cut_off = execution.state is ExecutionState.STARTED
-        if cut_off and judged.action.reaches_outside:
+    def _start_again(self, judged: JudgedCall, execution: Execution) -> Execution | None:
+        """Start an execution that was cut off; None when it has been cut off too often."""
+        if judged.action.reaches_outside:
             self._mark_unknown(judged, execution)
-        crashes = count_crashes(self._session.items, judged.call.call_id) if cut_off else 0
+        crashes = count_crashes(self._session.items, judged.call.call_id)
         if crashes >= MAX_ATTEMPTS:
             self._give_up(judged, execution, crashes=crashes)
             return None
