@@ -41,17 +41,36 @@ class Git:
         return finished.stdout
 
     def attempt(
-        self, repository: Path, arguments: Sequence[str], *, stdin: bytes = b""
+        self,
+        repository: Path,
+        arguments: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        limit_seconds: float | None = None,
     ) -> Finished:
-        """Run git in a repository of ours; a failure is a result."""
-        done = subprocess.run(
-            self._command(repository, arguments),
-            input=stdin,
-            capture_output=True,
-            env=dict(self.environment),
-            cwd="/",
-            check=False,
-        )
+        """Run git in a repository of ours; a failure is a result.
+
+        Args:
+            repository: a bare repository of ours.
+            arguments: the subcommand and its arguments.
+            stdin: what it reads.
+            limit_seconds: how long it may take; None = no limit, for what reads only ours.
+
+        Raises:
+            TimeoutError: it took longer and was killed.
+        """
+        try:
+            done = subprocess.run(
+                self._command(repository, arguments),
+                input=stdin,
+                capture_output=True,
+                env=dict(self.environment),
+                cwd="/",
+                check=False,
+                timeout=limit_seconds,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError(f"git {arguments[0]} took more than {limit_seconds} s") from error
         return Finished(done.returncode, done.stdout, done.stderr)
 
     def start(
