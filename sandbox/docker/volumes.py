@@ -11,6 +11,7 @@ root (`disk: watched`) it is a directory whose use is added up after each comman
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -24,7 +25,7 @@ from pathlib import Path
 import structlog
 
 from policies import DiskLimit, Limits
-from sandbox.docker.loop_mount import copy_sparse, mount_image, unmount
+from sandbox.docker.loop_mount import copy_sparse, mount_image, open_file, unmount
 from sandbox.docker.usage import add_up
 from sandbox.errors import DiskFullError, EngineError, UnsupportedError
 from sandbox.git.removal import remove_entry
@@ -42,6 +43,7 @@ _OWNER_FILE = "owner"
 _TRASH = ".trash-"
 _TEMPLATE = ".template-"
 _TOKEN_BYTES = 8
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +187,8 @@ class VolumeStore:
                 fresh = template.with_suffix(".new")
                 fresh.unlink(missing_ok=True)  # a killed process's half
                 _format_image(fresh, limits, inodes)
+                with open_file(fresh, os.O_RDONLY) as formatted:
+                    os.fsync(formatted)  # what has the name is whole, also after a power cut
                 fresh.rename(template)
         return template
 
@@ -209,7 +213,8 @@ class VolumeStore:
             if disk is DiskLimit.HARD:
                 self._mount_image(directory / "image", files, limits)
         except OSError as error:
-            raise DiskFullError(f"no volume can be made in {str(directory)!r}: {error}") from error
+            kind = DiskFullError if error.errno in _NO_ROOM else EngineError
+            raise kind(f"volume {str(directory)!r} cannot be made: {error}") from error
         return Volume(files=files, disk=disk, limits=limits)
 
 

@@ -141,7 +141,7 @@ def test_a_container_that_cannot_start_leaves_nothing(engine, host, image, insta
         pytest.fail("started")
 
     assert mine(engine, instance_id) == 0
-    assert [one.name for one in (tmp_path / "work").iterdir()] == [".lock"]
+    assert not [one for one in (tmp_path / "work").iterdir() if not one.name.startswith(".")]
     assert str(tmp_path) not in Path("/proc/self/mountinfo").read_text()
 
 

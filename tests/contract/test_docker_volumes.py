@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from policies import DiskLimit, Limits
-from sandbox import UnsupportedError
+from sandbox import EngineError, UnsupportedError
 from sandbox.docker.volumes import VolumeOwner, VolumeStore
 
 LIMITS = Limits(disk_mib=16, inodes=500)
@@ -58,6 +58,20 @@ def test_a_hard_volume_holds_what_it_promises_and_no_more(store, owner, tmp_path
         assert volume.is_full()
 
     assert mounts_below(tmp_path) == 0
+    assert store.list_owners() == ()
+
+
+@needs_root
+def test_a_file_system_that_the_kernel_refuses_is_no_want_of_room(store, owner, tmp_path):
+    with store.open_volume("v", owner, limits=LIMITS, disk=DiskLimit.HARD):
+        (template,) = (tmp_path / "work").glob(".template-*")
+    template.write_bytes(bytes(1 << 20))
+
+    with (
+        pytest.raises(EngineError, match="cannot be made"),
+        store.open_volume("v", owner, limits=LIMITS, disk=DiskLimit.HARD),
+    ):
+        pytest.fail("made")
     assert store.list_owners() == ()
 
 
