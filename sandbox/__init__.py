@@ -3,6 +3,7 @@
 from sandbox.command import CappedOutput, Command, CommandResult, Ending, StopSignal
 from sandbox.errors import (
     BranchExistsError,
+    CheckoutConflictError,
     CommandRefusedError,
     DiskFullError,
     EngineError,
@@ -31,6 +32,7 @@ from sandbox.source import ImportedSource, Source, SourceKind
 __all__ = [
     "BranchExistsError",
     "CappedOutput",
+    "CheckoutConflictError",
     "Command",
     "CommandRefusedError",
     "CommandResult",

@@ -3,6 +3,7 @@
 SandboxError
 ├── SourceError              the repository cannot be used: the user's input is wrong
 ├── BranchExistsError        the branch to be made is there already
+├── CheckoutConflictError    the user's checkout has something of its own in the way
 ├── ImageMissingError        the image is not on the engine; nothing is ever pulled silently
 ├── UnsupportedError         the policy asks for what this host or engine cannot enforce
 ├── CommandRefusedError      a command could not be started as it stands: the caller's input
@@ -15,6 +16,13 @@ SandboxError
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from policies import show_path
+
+_SHOWN_PATHS: Final = 20
 
 
 class SandboxError(Exception):
@@ -37,6 +45,20 @@ class BranchExistsError(SandboxError):
         self.repository = repository
         self.branch = branch
         super().__init__(f"repository {repository!r}: branch {branch!r} exists; name another")
+
+
+class CheckoutConflictError(SandboxError):
+    """Writing to a checkout would lose something of the user's, or lead elsewhere."""
+
+    def __init__(self, repository: str, conflicts: Sequence[tuple[bytes, str]]) -> None:
+        self.repository = repository
+        self.conflicts = tuple(conflicts)
+        """Each path with what is wrong there."""
+        shown = [f"{show_path(path)!r}: {why}" for path, why in self.conflicts[:_SHOWN_PATHS]]
+        left_out = len(self.conflicts) - len(shown)
+        more = [f"and {left_out} more"] if left_out else []
+        listed = "; ".join([*shown, *more])
+        super().__init__(f"repository {repository!r}: nothing was written: {listed}")
 
 
 class ImageMissingError(SandboxError):

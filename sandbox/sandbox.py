@@ -153,6 +153,21 @@ class SandboxHost(Protocol):
         """
         ...
 
+    def apply_to_checkout(self, snapshot: Snapshot, repository: str) -> tuple[bytes, ...]:
+        """Write what `source_tree` changes into the checkout that a user works in, or nothing.
+
+        The index and every ref stay as they are: what was written shows as unstaged changes.
+
+        Returns:
+            The paths that were added, changed or deleted.
+
+        Raises:
+            CheckoutConflictError: HEAD, index or files differ from the base commit in one of these
+                paths, something is in the way, or a link leads elsewhere; nothing was written.
+            SourceError: there is no checkout, or it cannot be written.
+        """
+        ...
+
     def read_source_file(self, snapshot: Snapshot, path: str) -> bytes | None:
         """Return the bytes of a file of `source_tree`, or None if there is no such file."""
         ...

@@ -13,7 +13,6 @@ from policies import Changes, digest_json, parse_glob
 from sandbox.command import CappedOutput, Command, CommandResult, Ending, StopSignal
 from sandbox.docker.specification import refuse_unenforced
 from sandbox.errors import (
-    BranchExistsError,
     ImageMissingError,
     SandboxLostError,
     SnapshotError,
@@ -31,6 +30,7 @@ from sandbox.testing_files import (
     select_source,
 )
 from sandbox.testing_programs import FakeProgram, ProgramCall, ProgramOutcome, run_program
+from sandbox.testing_repositories import MemoryUserRepository
 from sandbox.vetting import vet_command
 
 Entries = Mapping[str, MemoryEntry]
@@ -226,8 +226,10 @@ class MemorySandboxHost:
         """Every command that was started, in order."""
         self.open: list[MemorySandbox] = []
         """Sandboxes that exist now, those left by a crash included."""
-        self.branches: dict[tuple[str, str], CommitId] = {}
-        """Branches that were exported, by repository and name."""
+        self.repositories = {
+            name: MemoryUserRepository(name, one) for name, one in sources.items()
+        }
+        """What exports write to, by the sources' locations."""
         self.opened = 0
         """How many were ever made."""
 
@@ -302,15 +304,14 @@ class MemorySandboxHost:
         self, snapshot: Snapshot, repository: str, *, branch: str, message: str
     ) -> CommitId:
         """Remember a branch; see SandboxHost."""
-        if repository not in self._sources:
-            raise SourceError(repository, "there is no such repository")
-        if branch.startswith("-"):
-            raise SourceError(repository, f"{branch!r} is no name of a branch")
-        if (repository, branch) in self.branches:
-            raise BranchExistsError(repository, branch)
         commit = CommitId(_digest40(f"{snapshot.source_tree} {message}"))
-        self.branches[repository, branch] = commit
+        self._user_repository(repository).add_branch(branch, commit)
         return commit
+
+    def apply_to_checkout(self, snapshot: Snapshot, repository: str) -> tuple[bytes, ...]:
+        """Change a repository's files; see SandboxHost."""
+        base, source = self.store.base_of(snapshot), self.store.source_of(snapshot)
+        return self._user_repository(repository).apply(base, source)
 
     def read_source_file(self, snapshot: Snapshot, path: str) -> bytes | None:
         """Return the bytes of a file of `source_tree`, or None; see SandboxHost."""
@@ -333,6 +334,12 @@ class MemorySandboxHost:
         """Forget a task's sandboxes; see SandboxHost."""
         for sandbox in [one for one in self.open if one.spec.task_id == task_id]:
             self._close(sandbox)
+
+    def _user_repository(self, location: str) -> MemoryUserRepository:
+        found = self.repositories.get(location)
+        if found is None:
+            raise SourceError(location, "there is no such repository")
+        return found
 
     def _close(self, sandbox: MemorySandbox) -> None:
         sandbox.lost = True

@@ -8,7 +8,16 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from policies import Change, ChangeKind, Changes, EntryKind, Json, digest_json, match_path
+from policies import (
+    Change,
+    ChangeKind,
+    Changes,
+    EntryKind,
+    Json,
+    digest_json,
+    match_path,
+    show_path,
+)
 
 WORKSPACE = "/workspace"
 _ROOTS = {WORKSPACE: "workspace", "/home/agent": "home", "/tmp": "tmp"}  # noqa: S108 - inside
@@ -28,6 +37,11 @@ class MemoryEntry:
         """What git calls these bytes."""
         header = b"blob %d\0" % len(self.data)
         return hashlib.sha1(header + self.data, usedforsecurity=False).hexdigest()
+
+    @property
+    def shown_content(self) -> str:
+        """What a change says of it: the target of a link, otherwise the object id."""
+        return show_path(self.data) if self.is_link else self.object_id
 
 
 class MemoryFiles:
@@ -145,7 +159,7 @@ def _diff(
             kind=kind,
             entry=EntryKind.SYMLINK if is_link else EntryKind.FILE,
             size_bytes=0 if new is None else len(new.data),
-            content="" if new is None else new.object_id,
+            content="" if new is None else new.shown_content,
             mode=0 if new is None else new.mode,
             ignored=name not in in_source,
         )

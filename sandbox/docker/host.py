@@ -116,6 +116,10 @@ class DockerSandboxHost:
         """Make a branch in a user's repository; see SandboxHost."""
         return self._workspaces.export_branch(snapshot, repository, branch=branch, message=message)
 
+    def apply_to_checkout(self, snapshot: Snapshot, repository: str) -> tuple[bytes, ...]:
+        """Write a task's changes into a user's checkout; see SandboxHost."""
+        return self._workspaces.apply_to_checkout(snapshot, repository)
+
     def read_source_file(self, snapshot: Snapshot, path: str) -> bytes | None:
         """Return the bytes of a file of `source_tree`, or None; see SandboxHost."""
         return self._workspaces.read_source_file(snapshot, path)

@@ -70,6 +70,10 @@ class Workspaces(Protocol):
         """Make a branch in a user's repository."""
         ...
 
+    def apply_to_checkout(self, snapshot: Snapshot, repository: str) -> tuple[bytes, ...]:
+        """Write a task's changes into a user's checkout."""
+        ...
+
     def make_patch(self, snapshot: Snapshot) -> bytes:
         """Return the patch from the base commit to a snapshot's `source_tree`."""
         ...

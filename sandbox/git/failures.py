@@ -7,7 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from sandbox.errors import DiskFullError, RepositoryError, SandboxError, SnapshotError
+from sandbox.errors import (
+    DiskFullError,
+    RepositoryError,
+    SandboxError,
+    SnapshotError,
+    SourceError,
+)
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _FULL_WORDS: Final = (b"No space left on device", b"Disk quota exceeded")
@@ -43,3 +49,19 @@ def translated_os_errors(doing: str) -> Iterator[None]:
         if error.errno in _FULL:
             raise DiskFullError(f"{doing}: {error.strerror}") from error
         raise SnapshotError(f"{doing}: {error}") from error
+
+
+@contextmanager
+def translated_checkout_errors(location: str) -> Iterator[None]:
+    """Turn errors of file operations in a user's checkout into ours.
+
+    Raises:
+        DiskFullError: the file system has no room or no inode left.
+        SourceError: any other error of the operating system.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise DiskFullError(f"writing to {location!r}: {error.strerror}") from error
+        raise SourceError(location, f"its checkout cannot be written: {error}") from error

@@ -14,6 +14,7 @@ from policies import Change, Changes
 from sandbox.errors import SnapshotError
 from sandbox.git.base import BaseTree, read_base_tree
 from sandbox.git.branch import BranchExporter
+from sandbox.git.checkout import CheckoutWriter
 from sandbox.git.differences import make_changes
 from sandbox.git.failures import translated_os_errors
 from sandbox.git.laying import LaidFile, lay_over, list_laid_paths, make_laid_entry
@@ -221,6 +222,15 @@ class GitWorkspaces:
         return BranchExporter(self._repositories).export(
             snapshot, repository, branch=branch, message=message
         )
+
+    def apply_to_checkout(self, snapshot: Snapshot, repository: str) -> tuple[bytes, ...]:
+        """Write what `source_tree` changes into a user's checkout, or nothing.
+
+        Raises:
+            CheckoutConflictError: something of the user's is in the way.
+            SourceError: there is no checkout, or it cannot be written.
+        """
+        return CheckoutWriter(self._repositories).apply(snapshot, repository)
 
     def read_source_file(self, snapshot: Snapshot, path: str) -> bytes | None:
         """Return the bytes of a regular file of `source_tree`, or None if there is none.
