@@ -17,6 +17,7 @@ RunnerError
 │   ├── ModelRefusedError        the model declined: final
 │   └── ModelRequestError        the provider rejects the request: final
 ├── ScriptError          a script of replies that cannot be played: place and way out
+├── SetupFailedError     a task's setup did not pass: nothing of the agent's
 ├── BadArgumentsError    a tool call's arguments that cannot be used: told to the model
 ├── ResultsError         the folder of results cannot be written
 ├── MissingError         the environment lacks something: exit code 3
@@ -159,6 +160,16 @@ class ScriptError(RunnerError):
         self.where = where
         self.problem = problem
         super().__init__(f"{where or 'script'}: {problem}")
+
+
+class SetupFailedError(RunnerError):
+    """The command that prepares a task's files did not pass; trying again may help."""
+
+    code = "setup_failed"
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(f"the setup failed: {problem} (setup.log)")
 
 
 class BadArgumentsError(RunnerError):

@@ -27,6 +27,10 @@ class History(StrEnum):
     SHALLOW = "shallow"
 
 
+WITHOUT_CONTENT = frozenset({"a named pipe", "a socket", "a character device", "a block device"})
+"""Reasons of what nothing is lost with: it means nothing without its process or driver."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
     """One path that is not in a snapshot, with the reason."""
@@ -34,6 +38,11 @@ class LeftOut:
     path: str
     """`workspace/…`, `home/…` or `tmp/…`, odd bytes escaped."""
     reason: str
+
+    @property
+    def has_content(self) -> bool:
+        """Tell whether something is lost with it."""
+        return self.reason not in WITHOUT_CONTENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

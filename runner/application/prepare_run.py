@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from runner.application.session import Session, Step
+from runner.application.set_up_task import record_start, set_up_task
+from runner.application.shared_setups import SharedSetups
 from runner.domain.fragment import Fragment
 from runner.domain.items import ConstraintItem, Event, SessionMeta, SnapshotItem, UserMessage
 from runner.domain.task import RepositorySpec
@@ -39,10 +41,12 @@ def open_session(session: Session, step: Step) -> None:
     step.append(Event(name="session.opened", run_id=session.run.run_id))
 
 
-def prepare_run(session: Session) -> Prepared:
+def prepare_run(session: Session, *, setups: SharedSetups) -> Prepared:
     """Find image and files; record the starting snapshot where there is none yet.
 
     Raises:
+        SetupFailedError: the task's setup did not pass.
+        RunStoppedError: the run was told to stop during it.
         ImageMissingError, SourceError: what the task names is not there.
         EngineError, SnapshotError, RepositoryError: this host failed.
     """
@@ -51,7 +55,7 @@ def prepare_run(session: Session) -> Prepared:
     if found:
         start, session.files = found[0], found[-1]
     else:
-        start = session.files = _import_files(session)
+        start = session.files = _make_start(session, image_id, setups=setups)
     return Prepared(image_id=image_id, start=start)
 
 
@@ -77,11 +81,12 @@ def _find_snapshots(session: Session) -> list[Snapshot]:
         return [view.get_snapshot(ids[0]), view.get_snapshot(ids[-1])]
 
 
-def _import_files(session: Session) -> Snapshot:
+def _make_start(session: Session, image_id: str, *, setups: SharedSetups) -> Snapshot:
     host = session.services.host
     imported = host.import_source(make_source(session.task.spec.repo))
-    start = host.start_snapshot(imported, task_id=session.task.task_id)
+    untouched = host.start_snapshot(imported, task_id=session.task.task_id)
+    if session.task.spec.setup is not None:
+        return set_up_task(session, untouched, image_id=image_id, setups=setups)
     with session.step() as step:
-        step.writer.add_snapshot(start)
-        step.append(SnapshotItem(snapshot_id=start.snapshot_id, content_id=start.content_id))
-    return start
+        record_start(step, untouched)
+    return untouched

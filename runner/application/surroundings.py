@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from policies import ChangeKind, ChangeRule, Policy, Verdict
 from runner.application.session import Session
 from runner.domain.world_state import Section, make_budget_section
@@ -22,7 +24,7 @@ KIND_WORDS = {
 
 def list_sections(session: Session) -> list[Section]:
     """Return the sections as they are now, in a fixed order."""
-    sections = [_environment(session), _permissions(session.policy)]
+    sections = [_environment(session), *_setup(session), _permissions(session.policy)]
     budget = make_budget_section(session.task.spec.budget.to_budget(), session.current_usage())
     if budget is not None:
         sections.append(budget)
@@ -47,6 +49,23 @@ def _environment(session: Session) -> Section:
             f"disk {limits.disk_mib} MiB. A process that outlives its call is killed."
         ),
     )
+
+
+def _setup(session: Session) -> list[Section]:
+    setup = session.task.spec.setup
+    if setup is None:
+        return []
+    return [
+        Section(
+            name="environment.setup",
+            value={"argv": list(setup.argv)},
+            text=(
+                f"Before you began, this was run in /workspace: {shlex.join(setup.argv)}\n"
+                "What it left in /workspace, HOME and /tmp is there. What it added to /workspace "
+                "is not part of your patch."
+            ),
+        )
+    ]
 
 
 def _permissions(policy: Policy) -> Section:

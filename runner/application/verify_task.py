@@ -10,18 +10,15 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from policies import ChangeKind, canonical_json, digest_json, match_path, show_path
+from policies import ChangeKind, digest_json, match_path, show_path
+from runner.application.command_log import LOG_BYTES, render_log, tell_ending
 from runner.application.prepare_run import Prepared
 from runner.application.sandbox_spec import make_verify_spec
 from runner.application.session import Session
 from runner.application.stopping import StopFlag
-from runner.domain.ids import EvidenceId
 from runner.domain.records import VerifyResult
 from runner.domain.task import VerifySpec
-from sandbox import Command, CommandResult, Ending, LaidSource, Snapshot
-
-LOG_BYTES = 1024 * 1024
-"""How much of each stream of a verification is kept."""
+from sandbox import Command, LaidSource, Snapshot
 
 KEPT_CHECKS = 1000
 """How many results a process remembers."""
@@ -144,34 +141,15 @@ def _check(
         for _ in range(spec.runs):
             results.append(sandbox.run(command, stop=session.stop))
             session.stop.check()
+    with session.services.store.write(session.lease) as writer:
+        log = writer.put_evidence(render_log(results))
+    last, limit = results[-1], f"{spec.timeout_seconds} s (verify.timeout_seconds)"
     return VerifyResult(
         passed=all(one.ok for one in results),
-        exit_code=results[-1].exit_code,
+        exit_code=last.exit_code,
         runs=len(results),
         flaky=len({one.ok for one in results}) > 1,
-        detail="" if results[-1].ok else _tell(results[-1], spec),
-        log=_keep_log(session, results),
+        detail="" if last.ok else tell_ending(last, limit=limit),
+        log=log,
         seconds_milli=int((clock.monotonic() - started) * 1000),
     )
-
-
-def _tell(result: CommandResult, spec: VerifySpec) -> str:
-    if result.ending is Ending.EXITED:
-        return f"exit code {result.exit_code}"
-    if result.ending is Ending.TIMED_OUT:
-        return f"timed out after {spec.timeout_seconds} s (verify.timeout_seconds)"
-    return f"{result.ending.value}: {result.detail}".rstrip(": ")
-
-
-def _keep_log(session: Session, results: list[CommandResult]) -> EvidenceId:
-    parts: list[bytes] = []
-    for number, result in enumerate(results, start=1):
-        head = {"run": number, "ending": result.ending.value, "exit_code": result.exit_code}
-        parts.append(canonical_json(head) + b"\n")
-        for stream in (result.stdout, result.stderr):
-            parts.append(stream.head)
-            if stream.missing_bytes:
-                parts.append(b"\n[%d bytes are not kept]\n" % stream.missing_bytes)
-            parts.append(stream.tail)
-    with session.services.store.write(session.lease) as writer:
-        return writer.put_evidence(b"".join(parts))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -22,6 +22,7 @@ from runner.application.prepare_run import Prepared, open_session, prepare_run
 from runner.application.sandbox_spec import make_agent_spec
 from runner.application.services import Services
 from runner.application.session import Session
+from runner.application.shared_setups import SharedSetups
 from runner.application.stopping import RunStoppedError, StopFlag, StopReason
 from runner.application.think import think
 from runner.application.tools import make_tools
@@ -49,6 +50,7 @@ from runner.errors import (
     ModelRefusedError,
     NotFoundError,
     ScriptError,
+    SetupFailedError,
     StaleLeaseError,
     StaleVersionError,
 )
@@ -78,6 +80,7 @@ class Desk:
 
     verify_cache: VerifyCache
     limits: BatchLimits
+    setups: SharedSetups = field(default_factory=SharedSetups)
     on_lease: Callable[[Task, Lease, StopFlag], Callable[[], None]]
     """Told of each claimed run; keeps its lease alive until the returned function is called."""
     on_activity: Callable[[Task, str], None]
@@ -164,7 +167,7 @@ class RunWorker:
             self._stopped(stopped.reason)
         except CallUnknownError as unknown:
             self._log.warning("run.needs_attention", reason=str(unknown))
-        except (SandboxError, ModelError, MissingError, ScriptError) as error:
+        except (SandboxError, ModelError, MissingError, ScriptError, SetupFailedError) as error:
             self._end(_end_for(error))
 
     def _work(self) -> None:
@@ -177,7 +180,7 @@ class RunWorker:
             return
         self._mark_running()
         self._tell("preparing")
-        prepared = prepare_run(session)
+        prepared = self._prepare()
         self._check_before(prepared)
         end = self._run_agent(prepared)
         if end is not None:
@@ -185,6 +188,11 @@ class RunWorker:
             return
         verified = self._check_after(prepared)
         self._end(decide_completed(session, verified), verified)
+
+    def _prepare(self) -> Prepared:
+        if self._session.task.spec.setup is not None:
+            self._tell("setting up")
+        return prepare_run(self._session, setups=self._desk.setups)
 
     def _mark_running(self) -> None:
         session = self._session
@@ -335,7 +343,9 @@ def _end_for_limit(hit: LimitHit) -> RunEnd:
     return RunEnd(Outcome.BUDGET_EXHAUSTED, reason)
 
 
-def _end_for(error: SandboxError | ModelError | MissingError | ScriptError) -> RunEnd:
+def _end_for(
+    error: SandboxError | ModelError | MissingError | ScriptError | SetupFailedError,
+) -> RunEnd:
     match error:
         case SandboxLostError():
             outcome = Outcome.SANDBOX_LOST

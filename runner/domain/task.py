@@ -61,6 +61,16 @@ class ConstraintSpec(Strict):
     """`delete`, or empty."""
 
 
+class SetupSpec(Strict):
+    """The command whose effect on the files is where a task starts."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str] = Field(default_factory=dict)
+    network: str = "none"
+    """none or open; allowed by the policy when the batch was read."""
+    timeout_seconds: int = 600
+
+
 class VerifySpec(Strict):
     """The command whose exit code says whether a task is done."""
 
@@ -100,6 +110,7 @@ class TaskSpec(Strict):
     agent: AgentSpec
     budget: BudgetSpec = BudgetSpec()
     constraints: tuple[ConstraintSpec, ...] = ()
+    setup: SetupSpec | None = None
     verify: VerifySpec | None = None
     expect: tuple[Outcome, ...] = (Outcome.VERIFIED,)
 

@@ -243,7 +243,6 @@ def test_a_mistake_is_named_with_line_field_and_way_out(
 @pytest.mark.parametrize(
     ("old", "new", "field"),
     [
-        ("  image: python\n", "  image: python\n  setup: {argv: [x]}\n", "defaults.setup"),
         ("path: ./code}", "path: ./code, include: [untracked]}", "tasks[0].repo.include"),
         (
             "kind: scripted, script: fix.json",

@@ -176,11 +176,13 @@ AgentEntry = Annotated[
 
 
 class SetupEntry(Entry):
-    """A command that prepares a task's starting files once."""
+    """A command whose effect on the files is where tasks start; run once for equal tasks."""
 
     argv: Argv
-    network: Literal["none", "open"] = "none"
-    timeout_seconds: Count = 600
+    env: Environment | None = None
+    network: Literal["none", "open"] | None = None
+    """What the policy's `sandbox.setup_network` allows; none where it is left out."""
+    timeout_seconds: Count | None = None
 
 
 class VerifyEntry(Entry):

@@ -1,8 +1,9 @@
 """Lays a task over the defaults.
 
 Per key the task wins. `budget` and `verify` are merged key by key, `repo` as well, except that a
-task that names a path, url or archive drops the default's. `agent`, `image` and `policy` are
-replaced whole. `constraints` add up, the defaults' first: a demand is never lost by adding one.
+task that names a path, url or archive drops the default's. `agent`, `image`, `policy` and
+`setup` are replaced whole. `constraints` add up, the defaults' first: a demand is never lost by
+adding one.
 """
 
 from __future__ import annotations

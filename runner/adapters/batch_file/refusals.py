@@ -28,8 +28,6 @@ def list_refusals(document: Document, batch: BatchEntry) -> list[BatchFileError]
 
 
 def _refused_in(entry: SharedEntry) -> Iterator[tuple[Path, str]]:
-    if entry.setup is not None:
-        yield ("setup",), f"{_LATER}; put what it installs into the image"
     if entry.race is not None:
         yield ("race",), f"{_LATER}; write the task several times under different ids"
     if entry.repo is not None and entry.repo.include is not None:

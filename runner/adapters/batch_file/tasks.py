@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from policies import GlobError, PolicyError, RuleError, parse_glob
+from policies import GlobError, NetworkMode, PolicyError, RuleError, parse_glob, parse_policy
 from runner.adapters.batch_file.document import Document
 from runner.adapters.batch_file.document import Path as FieldPath
 from runner.adapters.batch_file.entries import (
@@ -30,6 +31,7 @@ from runner.domain.task import (
     BudgetSpec,
     ConstraintSpec,
     RepositorySpec,
+    SetupSpec,
     TaskSpec,
     VerifySpec,
 )
@@ -48,6 +50,8 @@ class TaskReader:
     scripts: ScriptReader = field(init=False)
     merged: dict[tuple[str, str, tuple[ConstraintSpec, ...]], str] = field(default_factory=dict)
     """Policies that were merged already."""
+    networks: dict[str, tuple[NetworkMode, ...]] = field(default_factory=dict)
+    """What each merged policy allows a setup."""
 
     def __post_init__(self) -> None:
         self.scripts = ScriptReader(self.document)
@@ -61,6 +65,7 @@ class TaskReader:
         image = self._read_image(index, task)
         policy = self._read_policy(index, task, repo, constraints)
         agent = self._read_agent(index, task)
+        setup = self._read_setup(index, task, policy)
         verify = self._read_verify(index, task)
         self._check_globs(index, task)
         if len(self.faults) > before or repo is None:
@@ -74,6 +79,7 @@ class TaskReader:
             agent=agent,
             budget=_make_budget(task.budget or BudgetEntry()),
             constraints=constraints,
+            setup=setup,
             verify=verify,
             expect=task.expect or (Outcome.VERIFIED,),
         )
@@ -164,6 +170,25 @@ class TaskReader:
             except BatchFileError as error:
                 self.faults.extend((error, *error.others))
         return AgentSpec(kind=AgentKind.SCRIPTED, script=script)
+
+    def _read_setup(self, index: int, task: TaskEntry, policy: str) -> SetupSpec | None:
+        """Return the setup; its network must be one that the merged policy allows."""
+        if task.setup is None:
+            return None
+        setup = SetupSpec(**task.setup.model_dump(exclude_none=True))
+        mode = NetworkMode(setup.network)
+        if mode is not NetworkMode.NONE and policy:
+            allowed = self._list_setup_networks(policy)
+            if mode not in allowed:
+                names = ", ".join(one.value for one in allowed) or "nothing"
+                text = f"policy {task.policy} allows {names} (sandbox.setup_network)"
+                self._fail(index, text, "setup", "network")
+        return setup
+
+    def _list_setup_networks(self, policy: str) -> tuple[NetworkMode, ...]:
+        if policy not in self.networks:
+            self.networks[policy] = parse_policy(json.loads(policy)).sandbox.setup_network
+        return self.networks[policy]
 
     def _read_verify(self, index: int, task: TaskEntry) -> VerifySpec | None:
         if task.verify is None:
