@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from operator import attrgetter
@@ -87,6 +87,11 @@ class MemoryReader:
             for task in sorted(self._tables.tasks.values(), key=attrgetter("position"))
             if task.batch_id == batch.batch_id
         ]
+
+    def list_cancelled(self, task_ids: Collection[TaskId]) -> Collection[TaskId]:
+        """Return those of the tasks that were cancelled."""
+        found = (self._tables.tasks.get(task_id) for task_id in task_ids)
+        return {one.task_id for one in found if one is not None and one.cancelled_at is not None}
 
     def find_ids(self, kind: str, prefix: str) -> Sequence[str]:
         """Return ids of a kind (batch, task, session, run) that start so, at most 10."""

@@ -37,7 +37,10 @@ from runner.errors import StoreBusyError, StoreError
 from sandbox import SandboxError
 
 LOOK_SECONDS = 0.2
-"""How often the store is asked what is due while nothing ends."""
+"""How often an idle dispatcher asks the store what is due."""
+
+REREAD_SECONDS = 1.0
+"""How often a busy one does while none of its runs ends."""
 
 REAP_SECONDS = 60.0
 """How often left-overs on the engine are looked for."""
@@ -83,6 +86,9 @@ class Dispatcher:
         """As the store said at the last look."""
         self._waiting: dict[RunId, Limits] = {}
         """What due runs need that have found no room yet."""
+        self._changed = True
+        """A run has ended since the last look."""
+        self._looked_at = services.clock.monotonic()
         self._reaped_at = services.clock.monotonic()
 
     def run(self, stop: threading.Event) -> None:
@@ -114,13 +120,21 @@ class Dispatcher:
 
     def _look(self, pool: ThreadPoolExecutor, desk: Desk) -> bool:
         """Start what is due; False when there is nothing left to do."""
-        self._publish_due()
+        if self._is_look_due():
+            self._publish_due()
         waiting = self._start_due(pool, desk)
         if self._services.clock.monotonic() - self._reaped_at > REAP_SECONDS:
             self._reap()
         return bool(self._active) or waiting or not self._options.until_idle
 
+    def _is_look_due(self) -> bool:
+        """Tell whether the store may say something new: a run has ended, or a while has passed."""
+        passed = self._services.clock.monotonic() - self._looked_at
+        return self._changed or not self._active or passed >= REREAD_SECONDS
+
     def _publish_due(self) -> None:
+        self._changed = False
+        self._looked_at = self._services.clock.monotonic()
         now = self._services.clock.now()
         working = {task.task_id for task, _ in self._active.values()}
         with self._services.store.read() as view:
@@ -212,6 +226,7 @@ class Dispatcher:
         for future in done:
             _, limits = self._active.pop(future)
             self._capacity.give_back(limits)
+            self._changed = True
             future.result()
 
     def _reap(self) -> None:

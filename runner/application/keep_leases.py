@@ -7,7 +7,7 @@ meanwhile is renewed as long as nobody else has taken it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
@@ -86,9 +86,12 @@ class LeaseKeeper:
         for one in held:
             try:
                 self._renew(one)
-                self._pass_cancellation_on(one)
             except (StoreError, NotFoundError) as error:
-                log.warning("lease.look_failed", run_id=one.lease.run_id, problem=str(error))
+                log.warning("lease.renewal_failed", run_id=one.lease.run_id, problem=str(error))
+        try:
+            self._pass_cancellations_on(held)
+        except StoreError as error:
+            log.warning("lease.look_failed", problem=str(error))
 
     def _keep(self) -> None:
         while not self._closing.wait(LOOK_SECONDS):
@@ -114,7 +117,11 @@ class LeaseKeeper:
         one.stop.stop(StopReason.LEASE_LOST)
         log.warning("lease.lost", run_id=one.lease.run_id)
 
-    def _pass_cancellation_on(self, one: _Held) -> None:
+    def _pass_cancellations_on(self, held: Sequence[_Held]) -> None:
+        if not held:
+            return
         with self._services.store.read() as view:
-            if view.get_task(one.task.task_id).cancelled_at is not None:
+            cancelled = view.list_cancelled([one.task.task_id for one in held])
+        for one in held:
+            if one.task.task_id in cancelled:
                 one.stop.stop(StopReason.CANCELLED)

@@ -35,6 +35,20 @@ from runner.errors import ConflictError, NotFoundError, StaleVersionError
 from sandbox import Coverage, History, LeftOut, SnapshotId
 
 
+def test_only_the_cancelled_ones_of_the_asked_tasks_are_listed(store):
+    with store.write() as writer:
+        writer.add_batch(make_batch())
+        for name in ("t1", "t2", "t3"):
+            writer.add_task(make_task(task_id=TaskId(name), session_id=SessionId(f"s-{name}")))
+        writer.cancel_task(TaskId("t1"), NOON)
+        writer.cancel_task(TaskId("t3"), NOON)
+
+    with store.read() as view:
+        listed = view.list_cancelled([TaskId("t1"), TaskId("t2"), TaskId("nobody")])
+        assert set(listed) == {"t1"}
+        assert set(view.list_cancelled([])) == set()
+
+
 def test_a_batch_comes_back_as_it_was_stored(store):
     batch = make_batch(cancelled_at=LATER)
 

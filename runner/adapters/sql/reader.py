@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import Column, Connection, Select, bindparam, func, select
@@ -91,6 +91,12 @@ class SqlReader:
         """Return tasks of one batch (or of all), by batch's age and position."""
         statement = _in_batch_order(select(tasks).join(batches), batch_id)
         return [row_to_task(row) for row in self._list(statement)]
+
+    def list_cancelled(self, task_ids: Collection[TaskId]) -> Collection[TaskId]:
+        """Return those of the tasks that were cancelled."""
+        column = tasks.c.task_id
+        statement = select(column).where(column.in_(task_ids), tasks.c.cancelled_at.is_not(None))
+        return set(self._connection.execute(statement).scalars())
 
     def find_ids(self, kind: str, prefix: str) -> Sequence[str]:
         """Return ids of a kind (batch, task, session, run) that start so, at most 10."""

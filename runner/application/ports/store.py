@@ -7,7 +7,7 @@ up changes nothing. No transaction is held while a command runs or a model answe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
@@ -32,6 +32,10 @@ class StoreReader(Protocol):
 
     def list_tasks(self, batch_id: BatchId | None = None) -> Sequence[Task]:
         """Return tasks of one batch (or of all), by batch's age and position."""
+        ...
+
+    def list_cancelled(self, task_ids: Collection[TaskId]) -> Collection[TaskId]:
+        """Return those of the tasks that were cancelled; one query."""
         ...
 
     def find_ids(self, kind: str, prefix: str) -> Sequence[str]:
