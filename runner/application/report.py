@@ -10,7 +10,7 @@ from datetime import datetime
 from policies import ChangeKind, Changes, Json
 from runner.domain.instant import show_instant
 from runner.domain.outcome import Outcome, RunState
-from runner.domain.records import Batch, Run, Task, VerifyResult
+from runner.domain.records import Batch, Run, SetupResult, Task, VerifyResult
 from sandbox import Snapshot
 
 SCHEMA = 1
@@ -24,13 +24,15 @@ NEEDS_A_PERSON = frozenset({RunState.NEEDS_ATTENTION, RunState.AWAITING_APPROVAL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clocks:
-    """The three clocks of a task, over all its runs."""
+    """The four clocks of a task, over all its runs."""
 
     waiting_milliseconds: int
     """From creation to start, of each run."""
     running_milliseconds: int
     """What budgets count: the agent at work."""
     verifying_milliseconds: int
+    setting_up_milliseconds: int = 0
+    """In the container of its setup, or waiting for another task that runs the same one."""
 
     def to_json(self) -> Json:
         """Return the form that is shown to scripts."""
@@ -38,6 +40,7 @@ class Clocks:
             "waiting_milliseconds": self.waiting_milliseconds,
             "running_milliseconds": self.running_milliseconds,
             "verifying_milliseconds": self.verifying_milliseconds,
+            "setting_up_milliseconds": self.setting_up_milliseconds,
         }
 
 
@@ -81,6 +84,12 @@ class TaskReport:
     def run(self) -> Run:
         """The last run: the task's state is its state."""
         return self.runs[-1]
+
+    @property
+    def setup(self) -> SetupResult | None:
+        """What the task's setup came to last; None when none was run, or not yet."""
+        found = [run.setup for run in self.runs if run.setup is not None]
+        return found[-1] if found else None
 
     @property
     def state(self) -> RunState:
@@ -132,6 +141,7 @@ class TaskReport:
                 "limit": self.task.spec.budget.to_budget().to_json(),
                 "used": run.usage.to_json(),
             },
+            "setup": _setup_to_json(self.setup),
             "verify": {
                 "before": _verify_to_json(run.verify_before),
                 "after": _verify_to_json(run.verify_after),
@@ -225,12 +235,24 @@ def measure_clocks(runs: Sequence[Run], *, now: datetime) -> Clocks:
         waiting_milliseconds=waiting,
         running_milliseconds=sum(run.usage.wall_milliseconds for run in runs),
         verifying_milliseconds=sum(run.verify_milliseconds for run in runs),
+        setting_up_milliseconds=sum(run.setup.milliseconds for run in runs if run.setup),
     )
 
 
 def _waited(run: Run, now: datetime) -> int:
     until = run.started_at or run.ended_at or now
     return max(0, int((until - run.created_at).total_seconds() * 1000))
+
+
+def _setup_to_json(result: SetupResult | None) -> Json:
+    if result is None:
+        return None
+    return {
+        "passed": result.passed,
+        "exit_code": result.exit_code,
+        "reused": result.reused,
+        "detail": result.detail,
+    }
 
 
 def _verify_to_json(result: VerifyResult | None) -> Json:

@@ -28,6 +28,7 @@ def write_task_results(task_id: TaskId, services: Services, results: ResultsWrit
         items = view.list_items(report.task.session_id)
         verified = report.run.verify_after
         log = view.get_evidence(verified.log) if verified and verified.log else b""
+        setup_log = view.get_evidence(report.setup.log) if report.setup else None
     patch = b"" if report.files is None else services.host.make_patch(report.files.snapshot)
     results.write_task(
         batch.results_dir,
@@ -37,6 +38,7 @@ def write_task_results(task_id: TaskId, services: Services, results: ResultsWrit
             patch=patch,
             rollout=export_lines(items),
             verify_log=log,
+            setup_log=setup_log,
         ),
     )
 

@@ -10,6 +10,7 @@ from policies import Decision, Json, Policy
 from runner.application.report import SCHEMA, BatchReport, TaskReport
 from runner.application.verify_rollout import RolloutProof
 from runner.domain.items import RolloutItem
+from runner.domain.task import SetupSpec
 from runner.entrypoints.exit_codes import ExitCode
 
 
@@ -78,6 +79,8 @@ class CheckedTask:
     commit: str
     memory_mib: int
     cpu_thousandths: int
+    setup: SetupSpec | None
+    """None = it starts from the untouched files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +112,7 @@ class BatchChecked:
                     "commit": one.commit,
                     "memory_mib": one.memory_mib,
                     "cpu_thousandths": one.cpu_thousandths,
+                    "setup": None if one.setup is None else one.setup.model_dump(mode="json"),
                 }
                 for one in self.tasks
             ],

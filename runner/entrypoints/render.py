@@ -6,6 +6,7 @@ What comes from agents and repositories is shown by `visible`, so that it cannot
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Iterator
 
 from policies import Json
@@ -24,7 +25,8 @@ from runner.domain.items import (
     UserMessage,
 )
 from runner.domain.outcome import Outcome
-from runner.domain.records import VerifyResult
+from runner.domain.records import SetupResult, VerifyResult
+from runner.domain.task import SetupSpec
 from runner.domain.visible import show_line, show_text
 from runner.entrypoints.answers import (
     Answer,
@@ -174,6 +176,8 @@ def _show_checked(answer: BatchChecked) -> Iterator[str]:
         image = task.image_id[:19] or "image not ready"
         commit = task.commit[:12] or "no commit"
         yield f"{task.name}: {commit}, {image}, {task.memory_mib} MiB, {cpus:g} CPUs"
+        if task.setup is not None:
+            yield _show_planned(task.setup)
     cost = answer.worst_cost_micro_usd
     yield "costs at most: " + ("no limit is set" if cost is None else f"${cost / 1_000_000:.2f}")
     for problem in answer.problems:
@@ -207,6 +211,9 @@ def _show_task(report: TaskReport) -> Iterator[str]:
     yield f"outcome:   {report.outcome.value if report.outcome else NOTHING}"
     yield f"why:       {show_line(report.run.reason, 300) or NOTHING}"
     yield f"goal:      {show_line(spec.goal, 300)}"
+    if spec.setup is not None:
+        spent = clocks.setting_up_milliseconds / 1000
+        yield f"setup:     {_show_setup(report.setup)}, {spent:.1f} s"
     yield f"before:    {_show_verify(report.run.verify_before)}"
     yield f"after:     {_show_verify(report.run.verify_after)}"
     if report.files is not None:
@@ -221,6 +228,19 @@ def _show_task(report: TaskReport) -> Iterator[str]:
     )
     yield f"calls:     {usage.model_calls} of {spec.budget.model_calls}, {usage.tokens} tokens"
     yield f"snapshot:  {report.snapshot_id or NOTHING}"
+
+
+def _show_planned(setup: SetupSpec) -> str:
+    command = show_line(shlex.join(setup.argv), 200)
+    return f"  setup: {command} (network {setup.network}, at most {setup.timeout_seconds} s)"
+
+
+def _show_setup(result: SetupResult | None) -> str:
+    if result is None:
+        return "not run"
+    if not result.passed:
+        return f"failed: {show_line(result.detail, 300)}"
+    return "passed, shared with another task" if result.reused else "passed"
 
 
 def _show_verify(result: VerifyResult | None) -> str:

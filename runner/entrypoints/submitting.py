@@ -96,6 +96,7 @@ def _check_task(app: App, task: TaskSpec, problems: list[str]) -> CheckedTask:
         commit=commit,
         memory_mib=limits.memory_mib,
         cpu_thousandths=limits.cpu_thousandths,
+        setup=task.setup,
     )
 
 

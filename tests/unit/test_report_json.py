@@ -8,9 +8,9 @@ import pytest
 from policies import Change, ChangeKind, Changes, EntryKind, canonical_json
 from runner.application.report import BatchReport, TaskFiles, TaskReport, measure_clocks
 from runner.domain.budget import Usage
-from runner.domain.ids import BatchId, RunId, SessionId, TaskId
+from runner.domain.ids import BatchId, EvidenceId, RunId, SessionId, TaskId
 from runner.domain.outcome import Outcome, RunState
-from runner.domain.records import Batch, Run, Task, VerifyResult
+from runner.domain.records import Batch, Run, SetupResult, Task, VerifyResult
 from runner.domain.task import AgentKind, AgentSpec, BatchSpec, RepositorySpec, TaskSpec
 from sandbox import CommitId, RepositoryId, Snapshot, SnapshotId
 
@@ -82,7 +82,30 @@ def test_the_clocks_of_all_runs_are_added_up_apart() -> None:
         "waiting_milliseconds": 4000,
         "running_milliseconds": 6000,
         "verifying_milliseconds": 1000,
+        "setting_up_milliseconds": 0,
     }
+
+
+def test_a_tasks_setup_has_a_clock_of_its_own_and_is_shown_from_the_run_that_had_it() -> None:
+    setup = SetupResult(
+        passed=False, exit_code=1, detail="exit code 1", log=EvidenceId("e"), milliseconds=40
+    )
+    runs = (replace(make_run(), setup=setup), make_run(number=2))
+
+    report = TaskReport(task=make_task(), runs=runs, clocks=measure_clocks(runs, now=START))
+
+    assert report.clocks.setting_up_milliseconds == 40
+    assert report.clocks.running_milliseconds == 6000
+    assert report.to_json()["setup"] == {
+        "passed": False,
+        "exit_code": 1,
+        "reused": False,
+        "detail": "exit code 1",
+    }
+
+
+def test_a_task_without_setup_says_so() -> None:
+    assert make_report().to_json()["setup"] is None
 
 
 def test_a_run_that_has_not_started_waits_until_now() -> None:

@@ -12,10 +12,17 @@ from runner.adapters.results import FolderResultsWriter
 from runner.application.ports.results import TaskResults
 from runner.application.report import BatchReport, TaskReport, measure_clocks
 from runner.application.timeline import ToolStep
-from runner.domain.ids import BatchId, CallId, RunId, SessionId, TaskId
+from runner.domain.ids import BatchId, CallId, EvidenceId, RunId, SessionId, TaskId
 from runner.domain.outcome import Outcome, RunState
-from runner.domain.records import Batch, Run, Task
-from runner.domain.task import AgentKind, AgentSpec, BatchSpec, RepositorySpec, TaskSpec
+from runner.domain.records import Batch, Run, SetupResult, Task
+from runner.domain.task import (
+    AgentKind,
+    AgentSpec,
+    BatchSpec,
+    RepositorySpec,
+    SetupSpec,
+    TaskSpec,
+)
 from runner.domain.visible import show_text
 from runner.errors import ResultsError
 
@@ -95,6 +102,26 @@ def test_a_task_gets_its_four_files_and_nothing_else(tmp_path: Path) -> None:
     ]
     assert (folder / "one/changes.patch").read_bytes() == b"diff\n"
     assert json.loads((folder / "one/result.json").read_bytes())["outcome"] == "verified"
+
+
+def test_a_task_with_a_setup_gets_its_log_and_the_report_says_how_it_ended(tmp_path: Path) -> None:
+    plain = make_report()
+    spec = plain.task.spec.model_copy(update={"setup": SetupSpec(argv=("make", "<deps>"))})
+    setup = SetupResult(passed=False, exit_code=2, detail="exit code 2", log=EvidenceId("e"))
+    report = replace(
+        plain, task=replace(plain.task, spec=spec), runs=(replace(plain.run, setup=setup),)
+    )
+    batch, writer = make_batch(tmp_path, report), FolderResultsWriter()
+    folder = Path(batch.batch.results_dir)
+
+    writer.write_task(str(folder), replace(make_results(report), setup_log=b"why\n"))
+    writer.write_batch(batch)
+
+    assert (folder / "one/setup.log").read_bytes() == b"why\n"
+    page = (folder / "report.html").read_text()
+    assert "make &lt;deps&gt;" in page
+    assert "failed (exit code 2)" in page
+    assert 'href="one/setup.log"' in page
 
 
 def test_a_batch_gets_three_reports_and_latest_points_at_it(tmp_path: Path) -> None:

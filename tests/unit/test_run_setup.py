@@ -11,7 +11,8 @@ from run_builders import FINISH, FIX, Yard, make_spec, shell
 from runner.application.stopping import StopFlag, StopReason
 from runner.application.verify_rollout import verify_rollout
 from runner.application.work_run import work_run
-from runner.domain.items import Event, FragmentItem, SnapshotItem
+from runner.domain.ids import RunId
+from runner.domain.items import Event, FragmentItem, Kind, SnapshotItem
 from runner.domain.outcome import Outcome, RunState
 from runner.domain.task import BudgetSpec, SetupSpec, VerifySpec
 from sandbox import Ending, LeftOut
@@ -33,7 +34,7 @@ def _install(program: ProgramCall) -> ProgramOutcome:
 def make_yard(
     *turns: object, run: Callable[[ProgramCall], ProgramOutcome] = _install, **spec: object
 ) -> Yard:
-    yard = Yard(*(turns or TURNS), **{"setup": INSTALL, **spec})  # type: ignore[arg-type]
+    yard = Yard(*(turns or TURNS), **{"setup": INSTALL, **spec})
     yard.host.programs.append(FakeProgram(name="install", run=run))
     return yard
 
@@ -64,7 +65,7 @@ def test_the_patch_holds_the_agents_work_alone() -> None:
 
     with yard.store.read() as view:
         last = [one.payload for one in yard.items if isinstance(one.payload, SnapshotItem)][-1]
-        patch = yard.host.make_patch(view.get_snapshot(last.snapshot_id))  # type: ignore[arg-type]
+        patch = yard.host.make_patch(view.get_snapshot(last.snapshot_id))
     assert b"app.py" in patch
     assert b"dep.txt" not in patch
 
@@ -109,6 +110,34 @@ def test_equal_tasks_share_one_setup() -> None:
     ]
 
 
+def test_of_two_processes_with_one_setup_the_first_to_end_decides_for_both() -> None:
+    others: list[RunId] = []
+
+    def slow(program: ProgramCall) -> ProgramOutcome:
+        if others:  # the other process begins and ends meanwhile
+            work_run(others.pop(), yard.services, yard.desk())
+            program.files.write("/workspace/dep.txt", b"late\n")
+            return ProgramOutcome()
+        return _install(program)
+
+    yard = make_yard(run=slow)
+    batch = yard.submit(make_spec(*TURNS, name="other", setup=INSTALL), name="other")
+    with yard.store.read() as view:
+        others.append(view.list_last_runs(batch.batch_id)[0].run_id)
+
+    ours = yard.work()
+
+    with yard.store.read() as view:
+        (theirs,) = view.list_last_runs(batch.batch_id)
+        starts = [
+            next(one for one in view.list_items(run.session_id) if one.kind is Kind.SNAPSHOT)
+            for run in (ours, theirs)
+        ]
+    assert [run.outcome for run in (ours, theirs)] == [Outcome.VERIFIED] * 2
+    assert starts[0].payload == starts[1].payload
+    assert installs(yard) == 2
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -121,7 +150,7 @@ def test_equal_tasks_share_one_setup() -> None:
 def test_another_setup_is_run_for_itself(change: dict[str, object]) -> None:
     yard = make_yard()
     yard.work()
-    spec = make_spec(*TURNS, **{"name": "other", "setup": INSTALL, **change})  # type: ignore[arg-type]
+    spec = make_spec(*TURNS, **{"name": "other", "setup": INSTALL, **change})
     yard.submit(spec, name="other")
 
     yard.dispatcher().run(threading.Event())

@@ -29,7 +29,7 @@ class FolderResultsWriter:
         return (Path(results_dir) / name / MARKER).exists()
 
     def write_task(self, results_dir: str, results: TaskResults) -> None:
-        """Write an ended task's four files; see the port."""
+        """Write an ended task's files: four, and the log of its setup; see the port."""
         name = results.report.task.spec.name
         if self.has_task(results_dir, name):
             return
@@ -37,6 +37,8 @@ class FolderResultsWriter:
         write_whole(folder / "changes.patch", [results.patch])
         write_whole(folder / "rollout.jsonl", [results.rollout])
         write_whole(folder / "verify.log", [results.verify_log])
+        if results.setup_log is not None:
+            write_whole(folder / "setup.log", [results.setup_log])
         write_whole(folder / MARKER, [_show_json(_result_json(results))])
 
     def write_batch(self, report: BatchReport) -> None:

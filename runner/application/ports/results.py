@@ -21,6 +21,8 @@ class TaskResults:
     """JSONL of the whole session."""
     verify_log: bytes = b""
     """Empty when nothing was verified."""
+    setup_log: bytes | None = None
+    """None = the task has no setup, or ended before it was run."""
 
 
 class ResultsWriter(Protocol):
