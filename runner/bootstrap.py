@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,19 +14,23 @@ import sandbox
 from runner.adapters.batch_file import FilePolicies, load_batch_file, load_batch_text
 from runner.adapters.memory_queue import MemoryRunQueue
 from runner.adapters.model_catalog import HttpModelCatalog
+from runner.adapters.probe_folder import open_probe_folder
 from runner.adapters.process_identity import is_holder_gone, make_holder
 from runner.adapters.results import FolderResultsWriter
 from runner.adapters.sql import open_sql_store
 from runner.adapters.system_clock import SystemClock, SystemEntropy
 from runner.application.capacity import Capacity, HostSize
+from runner.application.examine_host import Doctor, KnownImage, ProbeRoom
 from runner.application.ports.results import ResultsWriter
 from runner.application.services import Services
 from runner.domain.task import BatchSpec
 from runner.settings import Settings
+from sandbox import Source, SourceKind
 from sandbox.docker.engine import open_engine
 from sandbox.docker.host import DockerSandboxHost
 from sandbox.docker.image_engine import open_image_engine
 from sandbox.docker.images import ImageBuilder
+from sandbox.docker.survey import DockerSurvey
 from sandbox.git.repositories import GitRepositories
 from sandbox.git.workspaces import GitWorkspaces
 
@@ -120,6 +125,54 @@ def open_images(settings: Settings) -> Iterator[ImageBuilder]:
     """
     with open_image_engine(settings.engine_url) as engine:
         yield ImageBuilder(engine, Path(sandbox.__file__).parent.parent / "images")
+
+
+def make_doctor(settings: Settings) -> Doctor:
+    """Put together what examines this host; nothing is opened yet."""
+    return Doctor(
+        survey=DockerSurvey(settings.engine_url, home=settings.home),
+        open_room=lambda: open_probe_room(settings),
+        list_images=lambda: _list_images(settings),
+        memory_mib=settings.memory_mib,
+    )
+
+
+@contextmanager
+def open_probe_room(settings: Settings) -> Iterator[ProbeRoom]:
+    """Make a place for probe containers, with an instance id of its own: no reaper takes them.
+
+    Raises:
+        ConflictError: another process examines the same home.
+        EngineError: the engine cannot be used.
+        MissingError: the folder cannot be made or removed.
+    """
+    name = hashlib.sha256(os.fsencode(settings.home)).hexdigest()[:12]
+    with (
+        open_probe_folder(settings.home) as folder,
+        open_images(settings) as images,
+        open_engine(settings.engine_url) as engine,
+    ):
+        repositories = GitRepositories(folder.path)
+        host = DockerSandboxHost(
+            engine=engine,
+            repositories=repositories,
+            workspaces=GitWorkspaces(repositories, owner=settings.owner),
+            home=folder.path,
+            instance_id=f"doctor{name}",
+            owner=settings.owner,
+            images=images,
+        )
+        host.reap(tuple)  # what an examination left that was killed
+        yield ProbeRoom(
+            host=host, source=Source(kind=SourceKind.ARCHIVE, location=str(folder.archive))
+        )
+
+
+def _list_images(settings: Settings) -> tuple[KnownImage, ...]:
+    with open_images(settings) as builder:
+        return tuple(
+            KnownImage(name=one.name, image_id=one.image_id) for one in builder.list_images()
+        )
 
 
 def make_home(home: Path) -> None:

@@ -16,6 +16,15 @@ from sandbox.errors import (
     SourceError,
     UnsupportedError,
 )
+from sandbox.probes import (
+    PROBE_LIMITS,
+    Finding,
+    GuardSettings,
+    Probe,
+    Standing,
+    make_probes,
+    run_probe,
+)
 from sandbox.sandbox import LaidSource, Sandbox, SandboxHost, SandboxSpec
 from sandbox.snapshot import (
     CommitId,
@@ -28,8 +37,10 @@ from sandbox.snapshot import (
     SnapshotTaken,
 )
 from sandbox.source import ImportedSource, Source, SourceKind
+from sandbox.survey import EngineFacts, Feature, HostFacts, HostSurvey
 
 __all__ = [
+    "PROBE_LIMITS",
     "BranchExistsError",
     "CappedOutput",
     "CheckoutConflictError",
@@ -41,12 +52,19 @@ __all__ = [
     "DiskFullError",
     "Ending",
     "EngineError",
+    "EngineFacts",
     "EngineUnavailableError",
+    "Feature",
+    "Finding",
+    "GuardSettings",
     "History",
+    "HostFacts",
+    "HostSurvey",
     "ImageMissingError",
     "ImportedSource",
     "LaidSource",
     "LeftOut",
+    "Probe",
     "RepositoryError",
     "RepositoryId",
     "Sandbox",
@@ -61,6 +79,9 @@ __all__ = [
     "Source",
     "SourceError",
     "SourceKind",
+    "Standing",
     "StopSignal",
     "UnsupportedError",
+    "make_probes",
+    "run_probe",
 ]

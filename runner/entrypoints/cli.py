@@ -15,6 +15,7 @@ from runner.domain.visible import show_text
 from runner.entrypoints.answers import Answer
 from runner.entrypoints.commands.batch import batch
 from runner.entrypoints.commands.demo import demo
+from runner.entrypoints.commands.doctor import doctor
 from runner.entrypoints.commands.images import images
 from runner.entrypoints.commands.policy import policy
 from runner.entrypoints.commands.rollout import rollout
@@ -49,7 +50,7 @@ def forkyard(context: click.Context, log_level: str, log_file: Path | None) -> N
     context.obj = context.obj or Context(Console(file=hold_standard_error()))
 
 
-for _command in (batch, task, policy, images, rollout, worker, demo):
+for _command in (batch, task, policy, images, rollout, worker, demo, doctor):
     forkyard.add_command(_command)
 
 

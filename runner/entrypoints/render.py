@@ -48,6 +48,8 @@ from runner.entrypoints.answers import (
     TaskShown,
     Worked,
 )
+from runner.entrypoints.doctor_table import show_examination
+from runner.entrypoints.examined import Examined
 
 NOTHING = "—"
 
@@ -106,6 +108,8 @@ def _list_lines(answer: Answer) -> Iterable[str]:  # noqa: C901, PLR0911, PLR091
             return [f"{one.name:10} {one.tag:34} {one.image_id or 'not built'}" for one in images]
         case Proof():
             return _show_proof(answer)
+        case Examined(examination):
+            return show_examination(examination)
         case Worked():
             return ["suspended" if answer.interrupted else "nothing is due any more"]
         case _:
