@@ -14,7 +14,7 @@ from policies.errors import (
     PolicyRefusedError,
     RuleError,
 )
-from policies.executed_paths import FlaggedPath, flag_changes, is_package_json
+from policies.executed_paths import FlaggedPath, flag_change, is_package_json
 from policies.explain import explain_action, explain_change
 from policies.glob import Glob, match_path, parse_glob
 from policies.limits import (
@@ -69,7 +69,7 @@ __all__ = [
     "digest_json",
     "explain_action",
     "explain_change",
-    "flag_changes",
+    "flag_change",
     "is_package_json",
     "judge_action",
     "judge_changes",

@@ -56,17 +56,11 @@ class _Pattern:
         return (parts[at:] for at in range(len(parts) if self.anywhere else 1))
 
 
-def flag_changes(changes: Iterable[Change]) -> tuple[FlaggedPath, ...]:
-    """Return those of some changes that the user's tools would execute or obey, in their order.
+def flag_change(change: Change) -> FlaggedPath | None:
+    """Return why a change deserves a look, or None.
 
     Deletions count: without its settings a tool may do more. Directories alone do not.
     """
-    flagged = (flag_change(change) for change in changes)
-    return tuple(one for one in flagged if one is not None)
-
-
-def flag_change(change: Change) -> FlaggedPath | None:
-    """Return why a change deserves a look, or None."""
     if change.entry not in {EntryKind.FILE, EntryKind.SYMLINK}:
         return None
     parts = _fold(split_path(change.path))

@@ -7,6 +7,7 @@ RunnerError
 ├── ConflictError        busy, already decided, or changed meanwhile
 │   ├── StaleLeaseError      someone else owns the run now: stop and touch nothing
 │   └── StaleVersionError    the row moved since it was read
+├── FlaggedPathsError    a change of files that the user's tools execute, not yet accepted
 ├── StoreError           the store failed
 │   ├── StoreUnusableError   it cannot be opened safely: file system, version, permissions
 │   ├── StoreBusyError       others kept it locked for too long: try again
@@ -25,6 +26,10 @@ RunnerError
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+from policies import FlaggedPath, show_path
 
 
 class RunnerError(Exception):
@@ -98,6 +103,22 @@ class StaleVersionError(ConflictError):
         self.expected = expected
         self.found = found
         super().__init__(f"{kind} {name}: expected {expected}, found {found}")
+
+
+class FlaggedPathsError(RunnerError):
+    """A change would put files into a checkout that the user's own tools execute or obey."""
+
+    code = "flagged"
+
+    def __init__(self, flagged: Sequence[FlaggedPath]) -> None:
+        self.flagged = tuple(flagged)
+        shown = [f"{show_path(one.path)!r} ({one.tool}: {one.reason})" for one in flagged[:20]]
+        more = [f"and {len(flagged) - 20} more"] if len(flagged) > 20 else []
+        listed = "; ".join([*shown, *more])
+        super().__init__(
+            f"nothing was written: your own tools execute or obey {listed}; look at them with"
+            " `forkyard task diff`, then add --accept-flagged"
+        )
 
 
 class StoreError(RunnerError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from runner.application.flagged_paths import list_flagged
 from runner.application.ports.store import StoreReader
 from runner.application.report import (
     BatchReport,
@@ -40,7 +41,8 @@ def describe_task(task_id: TaskId, services: Services) -> TaskReport:
     files = None
     if ends is not None:
         changes = services.host.changes_between(ends.base, ends.last)
-        files = TaskFiles(snapshot=ends.last, changes=changes)
+        flagged = list_flagged(ends.base, ends.last, changes, host=services.host)
+        files = TaskFiles(snapshot=ends.last, changes=changes, flagged=flagged)
     return TaskReport(
         task=task,
         runs=runs,

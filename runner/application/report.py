@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from policies import ChangeKind, Changes, Json
+from policies import ChangeKind, Changes, FlaggedPath, Json
 from runner.domain.instant import show_instant
 from runner.domain.outcome import Outcome, RunState
 from runner.domain.records import Batch, Run, SetupResult, Task, VerifyResult
@@ -50,6 +50,8 @@ class TaskFiles:
 
     snapshot: Snapshot
     changes: Changes
+    flagged: tuple[FlaggedPath, ...] = ()
+    """Paths of the patch that the user's own tools would execute or obey."""
 
     def count(self, kind: ChangeKind) -> int:
         """Count the changes of a kind that are part of the patch."""
@@ -113,6 +115,7 @@ class TaskReport:
             files = {
                 "coverage": self.files.snapshot.coverage.to_json(),
                 "changes": self.files.counts_to_json(),
+                "flagged": [one.to_json() for one in self.files.flagged],
             }
         return {"schema": SCHEMA, **self._identity(), **files, **self._progress()}
 

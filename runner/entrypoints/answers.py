@@ -6,7 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Protocol
 
-from policies import Decision, Json, Policy
+from policies import Decision, FlaggedPath, Json, Policy, show_path
+from runner.application.apply_task import MadeBranch, WrittenCheckout
 from runner.application.report import SCHEMA, BatchReport, TaskReport
 from runner.application.verify_rollout import RolloutProof
 from runner.domain.items import RolloutItem
@@ -199,25 +200,55 @@ class Patch(Good):
 
     task_id: str
     patch: bytes
+    flagged: tuple[FlaggedPath, ...] = ()
 
     def to_json(self) -> dict[str, Json]:
         """Return the object of `task diff`; bytes that are not UTF-8 are escaped in it."""
         text = self.patch.decode("utf-8", "backslashreplace")
-        return {"schema": SCHEMA, "task_id": self.task_id, "patch": text}
+        flagged: list[Json] = [one.to_json() for one in self.flagged]
+        return {
+            "schema": SCHEMA,
+            "task_id": self.task_id,
+            "patch": text,
+            "flagged": flagged,
+        }
 
 
 @dataclass(frozen=True, slots=True)
-class Applied(Good):
+class Branched(Good):
     """A branch that was made in the user's repository."""
 
     task_id: str
     branch: str
-    commit: str
+    made: MadeBranch
 
     def to_json(self) -> dict[str, Json]:
-        """Return the object of `task apply`."""
-        shown: dict[str, Json] = {"task_id": self.task_id, "branch": self.branch}
-        return {"schema": SCHEMA, **shown, "commit": self.commit}
+        """Return the object of `task apply --branch`."""
+        return {
+            "schema": SCHEMA,
+            "task_id": self.task_id,
+            "branch": self.branch,
+            "commit": self.made.commit,
+            "flagged": [one.to_json() for one in self.made.flagged],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedOut(Good):
+    """Changes that were written into the user's checkout."""
+
+    task_id: str
+    written: WrittenCheckout
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the object of `task apply --checkout`."""
+        return {
+            "schema": SCHEMA,
+            "task_id": self.task_id,
+            "checkout": self.written.location,
+            "paths": [show_path(path) for path in self.written.paths],
+            "flagged": [one.to_json() for one in self.written.flagged],
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from runner.application.report import SCHEMA
 from runner.errors import (
     BatchFileError,
     ConflictError,
+    FlaggedPathsError,
     MissingError,
     NotFoundError,
     ResultsError,
@@ -18,6 +19,7 @@ from runner.errors import (
 )
 from sandbox import (
     BranchExistsError,
+    CheckoutConflictError,
     DiskFullError,
     EngineError,
     ImageMissingError,
@@ -52,10 +54,12 @@ _CODES: tuple[tuple[type[Exception], ExitCode, str], ...] = (
     (UsageError, ExitCode.USAGE, "usage"),
     (NotFoundError, ExitCode.UNKNOWN, "not_found"),
     (ConflictError, ExitCode.CONFLICT, "conflict"),
+    (FlaggedPathsError, ExitCode.UNKNOWN, "flagged"),
     (MissingError, ExitCode.MISSING, "missing"),
     (ResultsError, ExitCode.MISSING, "results"),
     (StoreError, ExitCode.MISSING, "store"),
     (BranchExistsError, ExitCode.CONFLICT, "branch_exists"),
+    (CheckoutConflictError, ExitCode.CONFLICT, "checkout_conflict"),
     (SourceError, ExitCode.USAGE, "source"),
     (ImageMissingError, ExitCode.MISSING, "image_missing"),
     (UnsupportedError, ExitCode.MISSING, "unsupported"),

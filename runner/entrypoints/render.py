@@ -9,7 +9,8 @@ import json
 import shlex
 from collections.abc import Iterable, Iterator
 
-from policies import Json
+from policies import FlaggedPath, Json, show_path
+from runner.application.apply_task import WrittenCheckout
 from runner.application.report import BatchReport, TaskReport
 from runner.domain.instant import show_instant
 from runner.domain.items import (
@@ -30,11 +31,12 @@ from runner.domain.task import SetupSpec
 from runner.domain.visible import show_line, show_text
 from runner.entrypoints.answers import (
     Answer,
-    Applied,
     BatchChecked,
     BatchEnded,
     BatchStanding,
+    Branched,
     Cancelled,
+    CheckedOut,
     DemoEnded,
     Explained,
     Exported,
@@ -98,8 +100,10 @@ def _list_lines(answer: Answer) -> Iterable[str]:  # noqa: C901, PLR0911, PLR091
             return _show_tasks(reports)
         case TaskLog(_, items):
             return [line for item in items for line in _show_item(item)]
-        case Applied(_, branch, commit):
-            return [f"branch {branch} is at {commit}"]
+        case Branched(_, branch, made):
+            return [f"branch {branch} is at {made.commit}", *show_flagged(made.flagged)]
+        case CheckedOut(_, written):
+            return _show_checkout(written)
         case PolicyChecked(policy):
             return [f"policy {policy.name} loads: {policy.digest}"]
         case Explained():
@@ -223,6 +227,7 @@ def _show_task(report: TaskReport) -> Iterator[str]:
     if report.files is not None:
         counts = report.files.counts_to_json()
         yield f"changes:   {', '.join(f'{value} {key}' for key, value in counts.items())}"
+        yield from show_flagged(report.files.flagged)
         for left_out in report.files.snapshot.coverage.left_out:
             yield f"left out:  {show_line(left_out.path)}: {left_out.reason}"
     yield (
@@ -245,6 +250,19 @@ def _show_setup(result: SetupResult | None) -> str:
     if not result.passed:
         return f"failed: {show_line(result.detail, 300)}"
     return "passed, shared with another task" if result.reused else "passed"
+
+
+def show_flagged(flagged: Iterable[FlaggedPath]) -> Iterator[str]:
+    """Yield a line for each changed path that the user's own tools would execute or obey."""
+    for one in flagged:
+        yield f"flagged:   {show_line(show_path(one.path), 200)} ({one.tool}): {one.reason}"
+
+
+def _show_checkout(written: WrittenCheckout) -> Iterator[str]:
+    count = len(written.paths)
+    where = show_line(written.location, 300)
+    yield f"wrote {count} path{'' if count == 1 else 's'} into {where}; nothing is staged"
+    yield from show_flagged(written.flagged)
 
 
 def _show_verify(result: VerifyResult | None) -> str:

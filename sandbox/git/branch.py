@@ -6,9 +6,10 @@ index and every other ref stay as they are. Hooks are off (see `environment`).
 
 from __future__ import annotations
 
-from sandbox.errors import SourceError
+from sandbox.errors import RepositoryError, SourceError
 from sandbox.git.locations import check_ref
 from sandbox.git.repositories import GitRepositories
+from sandbox.git.touched import list_touched
 from sandbox.git.user_repository import UserRepository
 from sandbox.snapshot import CommitId, Snapshot
 
@@ -28,11 +29,12 @@ class BranchExporter:
         Raises:
             BranchExistsError: there is one of that name.
             SourceError: no repository, or no valid branch name.
-            RepositoryError: our own objects are missing.
+            RepositoryError: our own objects are missing, or hold what is never exported.
         """
         check_ref(repository, branch)
         if branch == "HEAD":
             raise SourceError(repository, "'HEAD' is no name of a branch; give another")
+        self._require_safe(snapshot)
         user = UserRepository(self._git, repository)
         user.require_free(branch)
         user.require_commit(snapshot.base_commit)
@@ -40,6 +42,12 @@ class BranchExporter:
         user.take_pack(self._make_pack(snapshot, commit))
         user.create_branch(branch, commit)
         return commit
+
+    def _require_safe(self, snapshot: Snapshot) -> None:
+        ours = self._repositories.snapshots_repository(snapshot.repository_id)
+        for one in list_touched(self._git, ours, snapshot):
+            if one.problem:
+                raise RepositoryError(f"{one.path!r} in {snapshot.source_tree}: {one.problem}")
 
     def _make_commit(self, snapshot: Snapshot, message: str) -> CommitId:
         ours = self._repositories.snapshots_repository(snapshot.repository_id)

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from policies import show_path
-from sandbox.git.names import DOT_GIT, is_git_path
+from sandbox.git.names import DOT_GIT
 from sandbox.git.touched import TouchedPath, parents_of
 from sandbox.git.trees import (
-    MODE_FILE,
     MODE_PROGRAM,
     MODE_SYMLINK,
     TreeEntry,
@@ -23,7 +22,6 @@ from sandbox.git.trees import (
 READ_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CHUNK_BYTES: Final = 1024 * 1024
-_MODES: Final = (MODE_FILE, MODE_PROGRAM, MODE_SYMLINK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +89,8 @@ class CheckoutCheck:
 
     def find_problem(self, one: TouchedPath) -> str:
         """Return why a path cannot be written; empty where it can."""
-        for entry in (one.old, one.new):
-            if entry is None:
-                continue
-            if entry.mode not in _MODES:
-                return "it is a submodule, which is never exported"
-            if not is_git_path(one.path, symlink=entry.mode == MODE_SYMLINK):
-                return "git refuses its name"
+        if one.problem:
+            return one.problem
         parent = open_parent(self._root, one.path)
         if isinstance(parent, Blocked):
             return self._judge_blocked(one, parent)

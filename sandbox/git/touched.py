@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
+from sandbox.git.names import is_git_path
 from sandbox.git.process import Git
-from sandbox.git.trees import TreeEntry
+from sandbox.git.trees import MODE_FILE, MODE_PROGRAM, MODE_SYMLINK, TreeEntry
 from sandbox.snapshot import Snapshot
+
+_MODES: Final = (MODE_FILE, MODE_PROGRAM, MODE_SYMLINK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,19 @@ class TouchedPath:
     def name(self) -> bytes:
         """Its last component."""
         return self.path.rpartition(b"/")[2]
+
+    @property
+    def problem(self) -> str:
+        """Why it must never leave for a user's repository; empty where it may.
+
+        No snapshot's `source_tree` holds such a path; this does not rely on it.
+        """
+        entries = [entry for entry in (self.old, self.new) if entry is not None]
+        if any(entry.mode not in _MODES for entry in entries):
+            return "it is a submodule, which is never exported"
+        if all(is_git_path(self.path, symlink=one.mode == MODE_SYMLINK) for one in entries):
+            return ""
+        return "git refuses its name"
 
 
 def parents_of(path: bytes) -> Iterator[bytes]:

@@ -6,13 +6,14 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from policies import PolicyFileError
+from policies import FlaggedPath, PolicyFileError
 from runner.entrypoints.cli import run
 from runner.entrypoints.context import Context
 from runner.entrypoints.exit_codes import ExitCode, error_to_json, exit_code_of
 from runner.errors import (
     BatchFileError,
     ConflictError,
+    FlaggedPathsError,
     MissingError,
     NotFoundError,
     RunnerError,
@@ -21,7 +22,14 @@ from runner.errors import (
     UsageError,
 )
 from runner.settings import Settings
-from sandbox import EngineUnavailableError, ImageMissingError, SourceError, UnsupportedError
+from sandbox import (
+    BranchExistsError,
+    CheckoutConflictError,
+    EngineUnavailableError,
+    ImageMissingError,
+    SourceError,
+    UnsupportedError,
+)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +47,9 @@ from sandbox import EngineUnavailableError, ImageMissingError, SourceError, Unsu
         (ConflictError("x"), ExitCode.CONFLICT),
         (StaleLeaseError("r1"), ExitCode.CONFLICT),
         (NotFoundError("task", "t1"), ExitCode.UNKNOWN),
+        (FlaggedPathsError([FlaggedPath(b".envrc", "shell", "why")]), ExitCode.UNKNOWN),
+        (BranchExistsError("/r", "b"), ExitCode.CONFLICT),
+        (CheckoutConflictError("/r", [(b"a", "why")]), ExitCode.CONFLICT),
         (RunnerError("x"), ExitCode.NOT_AS_WANTED),
     ],
 )

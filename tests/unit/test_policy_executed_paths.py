@@ -2,13 +2,13 @@
 
 import pytest
 
-from policies import Change, ChangeKind, EntryKind, flag_changes, same_package_scripts
+from policies import Change, ChangeKind, EntryKind, flag_change, same_package_scripts
 
 
 def flag(path, kind=ChangeKind.ADDED, entry=EntryKind.FILE, *, content="", mode=0o644):
     raw = path if isinstance(path, bytes) else path.encode()
     change = Change(path=raw, kind=kind, entry=entry, content=content, mode=mode)
-    return next(iter(flag_changes([change])), None)
+    return flag_change(change)
 
 
 def link(path, target):

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from policies import Change, ChangeKind, Changes, EntryKind, canonical_json
+from policies import Change, ChangeKind, Changes, EntryKind, FlaggedPath, canonical_json
 from runner.application.report import BatchReport, TaskFiles, TaskReport, measure_clocks
 from runner.domain.budget import Usage
 from runner.domain.ids import BatchId, EvidenceId, RunId, SessionId, TaskId
@@ -139,6 +139,15 @@ def test_changes_count_what_the_patch_holds_and_ignored_paths_apart() -> None:
 
     assert report.to_json()["changes"] == {"added": 1, "modified": 1, "deleted": 0, "ignored": 1}
     assert "coverage" in report.to_json()
+
+
+def test_flagged_paths_of_the_patch_are_told_with_tool_and_reason() -> None:
+    flagged = (FlaggedPath(b".envrc", "shell", "entering the folder runs it"),)
+    files = TaskFiles(snapshot=SNAPSHOT, changes=Changes(), flagged=flagged)
+
+    assert replace(make_report(), files=files).to_json()["flagged"] == [
+        {"path": ".envrc", "tool": "shell", "reason": "entering the folder runs it"}
+    ]
 
 
 def test_a_verification_shows_exit_code_runs_and_flakiness() -> None:

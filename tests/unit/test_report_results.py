@@ -8,9 +8,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from policies import Changes, FlaggedPath
 from runner.adapters.results import FolderResultsWriter
 from runner.application.ports.results import TaskResults
-from runner.application.report import BatchReport, TaskReport, measure_clocks
+from runner.application.report import BatchReport, TaskFiles, TaskReport, measure_clocks
 from runner.application.timeline import ToolStep
 from runner.domain.ids import BatchId, CallId, EvidenceId, RunId, SessionId, TaskId
 from runner.domain.outcome import Outcome, RunState
@@ -25,7 +26,17 @@ from runner.domain.task import (
 )
 from runner.domain.visible import show_text
 from runner.errors import ResultsError
+from sandbox import CommitId, RepositoryId, Snapshot, SnapshotId
 
+SNAPSHOT = Snapshot(
+    snapshot_id=SnapshotId("sha256:s"),
+    content_id="sha256:c",
+    repository_id=RepositoryId("r"),
+    base_commit=CommitId("0" * 40),
+    commit=CommitId("1" * 40),
+    source_tree="t",
+    full_tree="f",
+)
 AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
 
@@ -222,6 +233,19 @@ def test_markup_in_goals_patches_and_results_is_shown_as_text(tmp_path: Path) ->
     assert "<script" not in page
     assert page.count("&lt;script&gt;") == 2
     assert "<pre>&lt;b&gt;</pre>" in page
+
+
+def test_flagged_paths_stand_in_the_report_and_in_the_result(tmp_path: Path) -> None:
+    flagged = (FlaggedPath(b".envrc<b>", "shell", "entering the folder runs it"),)
+    files = TaskFiles(snapshot=SNAPSHOT, changes=Changes(), flagged=flagged)
+
+    folder = write_all(tmp_path, replace(make_report(), files=files))
+
+    page = (folder / "report.html").read_text()
+    assert "Look twice" in page
+    assert "<code>.envrc&lt;b&gt;</code>" in page
+    result = json.loads((folder / "one/result.json").read_bytes())
+    assert result["flagged"][0]["path"] == ".envrc<b>"
 
 
 def test_what_cannot_be_seen_is_shown_by_its_code() -> None:

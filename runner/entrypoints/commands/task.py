@@ -6,15 +6,16 @@ from pathlib import Path
 
 import click
 
-from runner.application.apply_task import apply_task
+from runner.application.apply_task import apply_to_branch, apply_to_checkout
 from runner.application.cancel import cancel_task
-from runner.application.describe_task import describe_task, find_ends, list_task_reports
+from runner.application.describe_task import describe_task, list_task_reports
 from runner.bootstrap import read_batch_text
 from runner.domain.outcome import Outcome
 from runner.entrypoints.answers import (
     Answer,
-    Applied,
+    Branched,
     Cancelled,
+    CheckedOut,
     Patch,
     TaskEnded,
     TaskListing,
@@ -26,9 +27,10 @@ from runner.entrypoints.context import Context, pass_context
 from runner.entrypoints.find_id import find_batch_id, find_task_id
 from runner.entrypoints.one_task import OneTask, write_batch_text
 from runner.entrypoints.options import json_option, results_option
+from runner.entrypoints.render import show_flagged
 from runner.entrypoints.submitting import store_batch
 from runner.entrypoints.working import finish_batch
-from runner.errors import ConflictError
+from runner.errors import ConflictError, UsageError
 
 
 @click.group()
@@ -104,25 +106,41 @@ def log(context: Context, task_id: str, after: int) -> Answer:
 @json_option
 @pass_context
 def diff(context: Context, task_id: str) -> Answer:
-    """Print what a task has changed so far as a patch."""
+    """Print what a task has changed so far as a patch; what to look at twice goes to stderr."""
     with context.open() as app:
-        with app.services.store.read() as view:
-            found = view.get_task(find_task_id(app, task_id))
-            ends = find_ends(view, view.list_items(found.session_id))
-        patch = b"" if ends is None else app.services.host.make_patch(ends.last)
-        return Patch(found.task_id, patch)
+        found = find_task_id(app, task_id)
+        files = describe_task(found, app.services).files
+        if files is None:
+            return Patch(found, b"")
+        for line in show_flagged(files.flagged):
+            context.say(line)
+        return Patch(found, app.services.host.make_patch(files.snapshot), files.flagged)
 
 
 @task.command()
 @click.argument("task_id", metavar="TASK")
-@click.option("--branch", required=True, help="Name of the branch to make.")
+@click.option("--branch", default="", help="Make this branch; the checkout stays.")
+@click.option("--checkout", is_flag=True, help="Change the files of the checkout.")
+@click.option(
+    "--accept-flagged",
+    is_flag=True,
+    help="With --checkout: also write files that your own tools execute or obey.",
+)
 @json_option
 @pass_context
-def apply(context: Context, task_id: str, branch: str) -> Answer:
-    """Make a branch with a task's changes in the repository it came from."""
+def apply(context: Context, /, task_id: str, branch: str, **how: bool) -> Answer:
+    """Bring a task's changes into the repository it came from, as a branch or into the files."""
+    checkout, accepted = how["checkout"], how["accept_flagged"]
+    if bool(branch) == checkout:
+        raise UsageError("give either --branch NAME or --checkout")
+    if accepted and not checkout:
+        raise UsageError("--accept-flagged belongs to --checkout; a branch is always made")
     with context.open() as app:
         found = find_task_id(app, task_id)
-        return Applied(found, branch, apply_task(found, app.services, branch=branch))
+        if checkout:
+            written = apply_to_checkout(found, app.services, accept_flagged=accepted)
+            return CheckedOut(found, written)
+        return Branched(found, branch, apply_to_branch(found, app.services, branch=branch))
 
 
 @task.command()
