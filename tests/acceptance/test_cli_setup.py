@@ -161,6 +161,7 @@ def test_check_says_what_would_be_run(user):
         ("echo no such thing >&2; exit 7", "exit code 7; it said last: no such thing"),
         ("echo waiting; sleep 60", "timed out after 2 s (setup.timeout_seconds)"),
         ("echo more >> tests/check.sh", "tests/check.sh modified"),
+        ("truncate -s 300M $HOME/big", "no snapshot holds (home/big: larger than"),
     ],
 )
 def test_a_setup_that_fails_ends_the_task_as_no_failure_of_the_agent(user, command, reason):
