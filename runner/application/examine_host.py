@@ -12,7 +12,7 @@ from runner.application.host_needs import Lack, find_lacks, find_untested, list_
 from sandbox import (
     PROBE_LIMITS,
     Command,
-    EngineError,
+    CommandResult,
     EngineFacts,
     Finding,
     GuardSettings,
@@ -25,6 +25,7 @@ from sandbox import (
     SandboxSpec,
     Source,
     Standing,
+    UnsupportedError,
     make_probes,
     run_probe,
 )
@@ -202,8 +203,7 @@ def _prove_some(
 ) -> Iterator[tuple[str, Finding]]:
     """Try guards in one container until it is lost; the guard that lost it has failed."""
     with host.open_sandbox(spec) as sandbox:
-        if not sandbox.run(_PYTHON).ok:
-            raise EngineError("the image has no python3, which the probes need; use `python`")
+        _check_python(sandbox.run(_PYTHON))
         while waiting:
             probe = waiting.popleft()
             try:
@@ -211,6 +211,22 @@ def _prove_some(
             except SandboxLostError as error:
                 yield probe.guard, Finding(Standing.FAILED, f"the container was lost: {error}")
                 return
+
+
+def _check_python(result: CommandResult) -> None:
+    """Make sure that probes can run at all: what they cannot run proves nothing.
+
+    Raises:
+        UnsupportedError: they cannot.
+    """
+    if not result.ok:
+        ended = (
+            result.ending.value if result.exit_code is None else f"exit code {result.exit_code}"
+        )
+        raise UnsupportedError(
+            f"the image's python3, which the probes need, does not run ({ended}): "
+            "use the image `python`, or a policy whose limits let it start"
+        )
 
 
 def _make_spec(

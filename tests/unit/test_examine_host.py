@@ -92,7 +92,7 @@ def test_an_image_without_python_is_no_broken_guard():
     found = examine(host)
 
     assert set(standings(found).values()) == {Standing.NOT_POSSIBLE}
-    assert "python3" in found.lacks[0].reason
+    assert "python3, which the probes need, does not run (exit code 127)" in found.lacks[0].reason
 
 
 def test_the_guard_that_costs_the_container_failed_and_the_rest_is_tried_in_another():

@@ -8,7 +8,7 @@ from doctor_builders import HELD, answer, make_settings
 from policies import DiskLimit, Mount, Network, NetworkMode
 from sandbox import CappedOutput, Ending, Standing, make_probes
 
-TIMED_OUT = answer(ending=Ending.TIMED_OUT, exit_code=None, wall_seconds=1.1, killed_processes=2)
+TIMED_OUT = answer(ending=Ending.TIMED_OUT, exit_code=None, wall_seconds=2.1, killed_processes=2)
 GONE = answer(HELD["survivors"])
 FULL = {"ending": Ending.DISK_FULL, "exit_code": 1}
 BESIDE = answer("MiB beside the volume\t16")
