@@ -204,7 +204,8 @@ def _add_row(table: Table, task: TaskReport, what: str) -> None:
     if task.expected is not None:
         style = "green" if task.expected else "red"
     usage, limit = task.run.usage, task.task.spec.budget
-    cost = f"{usage.cost_micro_usd / 1_000_000:.2f}"
+    # what no provider has reported is not called zero
+    cost = f"{usage.cost_micro_usd / 1_000_000:.2f}" if usage.cost_micro_usd else "-"
     if limit.cost_micro_usd:
         cost += f"/{limit.cost_micro_usd / 1_000_000:.2f}"
     table.add_row(

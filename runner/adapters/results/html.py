@@ -113,4 +113,5 @@ def _seconds(milliseconds: int) -> str:
 
 
 def _usd(micro_usd: int) -> str:
-    return f"${micro_usd / 1_000_000:.4f}"
+    # what no provider has reported is not called zero
+    return f"${micro_usd / 1_000_000:.4f}" if micro_usd else "-"
