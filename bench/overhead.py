@@ -2,7 +2,8 @@
 
 Bare means: `git worktree add` and `remove`, create, start and forced removal of a container of
 the same specification on plain folders, and exec create, start and inspect, in the numbers that
-the engine counted for our tasks. The commands are `true`, so that what is left is all overhead. Runs alternate.
+the engine counted for our tasks. The commands are `true`, so that what is left is all overhead.
+Runs alternate.
 """
 
 from __future__ import annotations
