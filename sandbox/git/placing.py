@@ -71,8 +71,8 @@ class Placement:
     ) -> None:
         try:
             self._undo.close()
+        finally:  # also where undoing fails: what is set aside is never deleted then
             self.kept = 0 if self._done else len(self._list_staged(_OLD))
-        finally:
             self._remove_staging()
 
     def write(self, touched: Sequence[TouchedPath], reader: ObjectReader) -> None:

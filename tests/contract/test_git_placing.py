@@ -46,7 +46,7 @@ def changed(bench):
         return workspace.take_snapshot().snapshot
 
 
-def place(bench, changed, meddle, afterwards=lambda: None):
+def place(bench, changed, meddle, afterwards=lambda _: None):
     ours = bench.snapshots(changed)
     touched = list_touched(bench.repositories.git, ours, changed)
     root = os.open(bench.example.path, READ_DIRECTORY)
@@ -57,7 +57,7 @@ def place(bench, changed, meddle, afterwards=lambda: None):
                 try:
                     placement.write(touched, Meddler(reader, meddle))
                 finally:
-                    afterwards()
+                    afterwards(placement)
     finally:
         os.close(root)
         bench.kept = placement.kept
@@ -133,7 +133,7 @@ def test_a_file_whose_place_is_taken_while_undoing_stays_in_the_staging_director
             bench,
             changed,
             lambda: (root / "z").write_bytes(b"mine\n"),
-            lambda: (root / "a").write_bytes(b"newer\n"),
+            lambda _: (root / "a").write_bytes(b"newer\n"),
         )
 
     assert bench.kept == 1
@@ -141,3 +141,20 @@ def test_a_file_whose_place_is_taken_while_undoing_stays_in_the_staging_director
     staged = [name for name in left if name.startswith(".forkyard-apply-")]
     assert [left.pop(name) for name in staged] == [b"1\n"]
     assert left == {**BEFORE, "a": b"newer\n", "z": b"mine\n"}
+
+
+def test_undoing_that_fails_deletes_nothing_that_was_set_aside(bench, root, changed):
+    def break_undoing(placement):
+        placement._undo.callback(fail)
+
+    def fail():
+        for step in (root / "a", root / "deep/down/b"):
+            step.parent.mkdir(parents=True, exist_ok=True)
+            step.write_bytes(b"newer\n")
+        raise OSError(errno.EIO, "Input/output error")
+
+    with pytest.raises(OSError, match="Input/output error"):
+        place(bench, changed, lambda: (root / "z").write_bytes(b"mine\n"), break_undoing)
+
+    staged = [one for one in read(root) if one.startswith(".forkyard-apply-")]
+    assert len(staged) == bench.kept == 2
