@@ -51,6 +51,13 @@ _SHM_BYTES = 16 * _MIB
 _IMAGE_VOLUME_BYTES = 16 * _MIB
 _STOP_SECONDS = 1
 _IPV6_OFF = ("net.ipv6.conf.all.disable_ipv6", "1")
+# System V objects outlive the processes that made them: they would fill the memory of the
+# commands that follow, and no snapshot knows of them.
+_FEW_KERNEL_OBJECTS = (
+    ("kernel.shm_rmid_forced", "1"),  # a segment goes with the last process that has it
+    ("kernel.msgmni", "64"),  # queues, 16 KiB each
+    ("kernel.sem", "250 32000 100 128"),  # the old default; 128 sets, 32,000 semaphores in all
+)
 _TAKEN = (WORKSPACE, HOME, TEMPORARY, "/forkyard", "/run", "/dev", "/proc", "/sys")
 
 # What a hardened container must not have; the engine says "nothing" in several ways.
@@ -202,7 +209,7 @@ def _make_host_config(spec: SandboxSpec, place: ContainerPlace) -> dict[str, Jso
         "Init": True,  # without it orphans stay as zombies and eat the limit on processes
         "Tmpfs": {"/run": "rw,nosuid,nodev,noexec,size=1m,nr_inodes=64,mode=1777"},
         "ShmSize": _SHM_BYTES,
-        "Sysctls": dict([_IPV6_OFF]) if place.has_ipv6 else {},
+        "Sysctls": dict([*_FEW_KERNEL_OBJECTS, *([_IPV6_OFF] if place.has_ipv6 else [])]),
         "Mounts": _make_mounts(spec, place),
     }
 

@@ -270,3 +270,32 @@ def test_a_busy_task_does_not_keep_another_from_its_limits(host, image, shared):
         worker.join()
     assert result.ending is Ending.TIMED_OUT
     assert result.wall_seconds < 3
+
+
+def test_what_a_command_leaves_with_the_kernel_does_not_use_up_the_next_ones_memory(host, image):
+    # System V segments and queues outlive their maker, and count as the container's memory
+    script = (
+        "import ctypes\n"
+        "libc = ctypes.CDLL(None)\n"
+        "libc.shmat.restype = ctypes.c_void_p\n"
+        "for i in range(10):\n"
+        "    place = libc.shmat(libc.shmget(0, 8 << 20, 0o1600), None, 0)\n"
+        "    ctypes.memset(place, 1, 8 << 20)\n"
+        "text = ctypes.create_string_buffer(b'\\1' + bytes(8200))\n"
+        "queues = semaphores = 0\n"
+        "while (queue := libc.msgget(0, 0o1600)) != -1:\n"
+        "    queues += 1\n"
+        "    libc.msgsnd(queue, text, 8192, 2048)\n"
+        "while libc.semget(0, 100, 0o1600) != -1:\n"
+        "    semaphores += 1\n"
+        "print(queues, semaphores)\n"
+    )
+    with host.open_sandbox(make_spec(image)) as sandbox:
+        left = run(sandbox, "python3", "-c", script)
+        after = run(sandbox, "python3", "-c", "b = bytearray(100 << 20)")
+
+    assert left.ok, left.stderr.head
+    queues, semaphores = map(int, left.stdout.head.split())
+    assert queues <= 64
+    assert semaphores <= 128
+    assert after.ending is Ending.EXITED

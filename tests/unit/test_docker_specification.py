@@ -78,7 +78,12 @@ def test_the_body_is_the_hardened_one_line_by_line():
         "Init": True,
         "Tmpfs": {"/run": "rw,nosuid,nodev,noexec,size=1m,nr_inodes=64,mode=1777"},
         "ShmSize": 16 * 1024 * 1024,
-        "Sysctls": {"net.ipv6.conf.all.disable_ipv6": "1"},
+        "Sysctls": {
+            "kernel.shm_rmid_forced": "1",
+            "kernel.msgmni": "64",
+            "kernel.sem": "250 32000 100 128",
+            "net.ipv6.conf.all.disable_ipv6": "1",
+        },
         "Mounts": [
             bind("/h/work/t1/files/workspace", "/workspace"),
             bind("/h/work/t1/files/home", "/home/agent"),
