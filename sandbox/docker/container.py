@@ -12,16 +12,19 @@ from sandbox.docker.control_group import ControlGroup, find_control_group
 from sandbox.docker.engine import Engine
 from sandbox.docker.failures import ConflictError, NotThereError
 from sandbox.docker.processes import Freezer, Processes, open_processes
+from sandbox.docker.removals import Removals
 from sandbox.docker.specification import (
     ContainerPlace,
     list_drift,
     make_create_body,
+    make_labels,
     make_name,
 )
 from sandbox.errors import EngineError, SandboxError, SandboxLostError
 from sandbox.sandbox import SandboxSpec
 
 _TOKEN_BYTES = 3
+_NAMES = 3  # how many are tried where one is taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,18 +40,27 @@ class Container:
 
 @contextmanager
 def open_container(
-    spec: SandboxSpec, place: ContainerPlace, *, engine: Engine
+    spec: SandboxSpec,
+    place: ContainerPlace,
+    *,
+    engine: Engine,
+    removals: Removals | None = None,
 ) -> Iterator[Container]:
     """Create, check and start a container; remove it at the end.
+
+    Args:
+        spec: what it is made from.
+        place: what the host adds.
+        engine: where it is made.
+        removals: keeps what cannot be removed at the end; without it nobody tries again.
 
     Raises:
         UnsupportedError: before anything is made.
         EngineError, SandboxLostError: it cannot be made or is not as asked for; none is left.
     """
     body = make_create_body(spec, place)
-    token = secrets.token_hex(_TOKEN_BYTES)
-    name = make_name(spec, instance_id=place.instance_id, token=token)
-    container_id = _create(body, name, engine=engine)
+    removals = removals or Removals(engine)
+    container_id = _create(body, spec, place, engine=engine, removals=removals)
     try:
         init_pid = _start(container_id, body, engine=engine)
         group = find_control_group(init_pid)
@@ -61,7 +73,7 @@ def open_container(
                 processes=processes,
             )
     finally:
-        engine.remove(container_id)
+        removals.remove(container_id)
 
 
 class EnginePause:
@@ -88,14 +100,29 @@ class EnginePause:
             self._engine.unpause(self._container_id)
 
 
-def _create(body: Mapping[str, Json], name: str, *, engine: Engine) -> str:
-    try:
-        return engine.create(body, name=name)
-    except SandboxError:
-        # The answer may be lost while the container was made: its name is ours alone.
-        with suppress(EngineError):
-            engine.remove(name)
-        raise
+def _create(
+    body: Mapping[str, Json],
+    spec: SandboxSpec,
+    place: ContainerPlace,
+    *,
+    engine: Engine,
+    removals: Removals,
+) -> str:
+    """Create a container under a free name and return its id."""
+    for names_left in reversed(range(_NAMES)):
+        token = secrets.token_hex(_TOKEN_BYTES)
+        name = make_name(spec, instance_id=place.instance_id, token=token)
+        try:
+            return engine.create(body, name=name)
+        except ConflictError:
+            # Somebody has the name: whatever it is, it is not what we have just asked for.
+            if not names_left:
+                raise
+        except SandboxError:
+            # The answer may be lost while the container was made.
+            removals.remove_half_made(name, make_labels(spec, instance_id=place.instance_id))
+            raise
+    raise AssertionError("the last conflict is raised")
 
 
 def _start(container_id: str, body: Mapping[str, Json], *, engine: Engine) -> int:

@@ -18,7 +18,7 @@ from sandbox.errors import EngineError, ImageMissingError
 
 DEFAULT_URL = "unix:///var/run/docker.sock"
 
-_REMOVE_SECONDS = 30.0  # a busy mount keeps an engine from removing; after that we say so
+_REMOVE_SECONDS = 5.0  # a busy mount keeps an engine from removing; after that we say so
 _POLL_SECONDS = 0.05
 
 
@@ -136,15 +136,16 @@ class Engine:
             for one in found
         )
 
-    def remove(self, container_id: str) -> bool:
+    def remove(self, container_id: str, *, patience_seconds: float = _REMOVE_SECONDS) -> bool:
         """Kill and remove a container with its anonymous volumes; return False if it was gone.
 
         A removal that another caller has begun counts once the container is really gone.
 
         Raises:
-            EngineError: it is still there after half a minute.
+            EngineUnavailableError: the engine does not answer.
+            EngineError: it is still there after that time.
         """
-        deadline = time.monotonic() + _REMOVE_SECONDS
+        deadline = time.monotonic() + patience_seconds
         while True:
             try:
                 with translated("remove the container"):

@@ -13,6 +13,7 @@ from sandbox.docker.container import Container, open_container
 from sandbox.docker.engine import Engine, ImageFacts
 from sandbox.docker.images import ImageBuilder
 from sandbox.docker.reaper import reap
+from sandbox.docker.removals import Removals
 from sandbox.docker.sandbox import DockerSandbox
 from sandbox.docker.specification import ContainerPlace, refuse_unenforced
 from sandbox.docker.volumes import Volume, VolumeOwner, VolumeStore
@@ -56,6 +57,7 @@ class DockerSandboxHost:
             starts_parallel: more starts at once only make each slower (measured: bench).
         """
         self._engine = engine
+        self._removals = Removals(engine)
         self._workspaces = workspaces
         self._repositories = repositories
         self._images = images
@@ -129,6 +131,7 @@ class DockerSandboxHost:
         return reap(
             find_live,
             engine=self._engine,
+            removals=self._removals,
             volumes=self._volumes,
             instance_id=self._instance_id,
             forget=self._workspaces.prune,
@@ -172,7 +175,9 @@ class DockerSandboxHost:
             has_ipv6=_IPV6.is_dir(),
         )
         with self._starts:
-            return stack.enter_context(open_container(spec, place, engine=self._engine))
+            return stack.enter_context(
+                open_container(spec, place, engine=self._engine, removals=self._removals)
+            )
 
 
 def _refuse_unusable_mounts(spec: SandboxSpec) -> None:

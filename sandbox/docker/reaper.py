@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from sandbox.docker.engine import Engine, LabelledContainer
+from sandbox.docker.removals import AGAIN_SECONDS, Removals
 from sandbox.docker.specification import ATTEMPT_LABEL, INSTANCE_LABEL, TASK_LABEL
 from sandbox.docker.volumes import VolumeStore
 from sandbox.errors import EngineError
@@ -18,6 +19,7 @@ def reap(
     find_live: FindLive,
     *,
     engine: Engine,
+    removals: Removals,
     volumes: VolumeStore,
     instance_id: str,
     forget: Callable[[Path], object],
@@ -30,6 +32,7 @@ def reap(
         find_live: whose containers and volumes stay; asked after all have been listed, so that
             what is made meanwhile is never taken for a left-over.
         engine: where the containers are.
+        removals: what could not be removed before is tried again.
         volumes: where the volumes are.
         instance_id: whose things to remove.
         forget: told the directory of each volume that was removed.
@@ -41,7 +44,7 @@ def reap(
         EngineError: something cannot be removed; everything else was.
     """
     stuck: list[str] = []
-    removed = 0
+    removed = removals.try_again()
     containers = list(engine.find_labelled({INSTANCE_LABEL: instance_id}))
     owners = list(volumes.list_owners())
     live = find_live()
@@ -60,7 +63,7 @@ def reap(
 
 def _try_container(container: LabelledContainer, engine: Engine, stuck: list[str]) -> int:
     try:
-        return int(engine.remove(container.container_id))
+        return int(engine.remove(container.container_id, patience_seconds=AGAIN_SECONDS))
     except EngineError as error:
         stuck.append(f"{container.container_id[:12]} ({error})")
         return 0

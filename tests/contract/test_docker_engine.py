@@ -49,7 +49,6 @@ pytestmark = pytest.mark.engine
 sdk_leaves_sockets = pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning"
 )
-DOCKER_SOCKET = "/var/run/docker.sock"
 
 
 @pytest.fixture(scope="module")
@@ -355,67 +354,6 @@ def test_what_a_killed_runner_left_is_removed_by_the_next_one(engine, host, tmp_
 
     assert mine(engine, instance_id) == 0
     assert str(tmp_path) not in Path("/proc/self/mountinfo").read_text()
-
-
-class CuttingProxy:
-    """A proxy to the engine that can die: every connection ends, none is accepted."""
-
-    def __init__(self, path: Path) -> None:
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(path))
-        self._listener.listen(64)
-        self._sockets: list[socket.socket] = []
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def cut(self) -> None:
-        for one in (self._listener, *self._sockets):
-            with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                client, _address = self._listener.accept()
-                server = socket.socket(socket.AF_UNIX)
-                server.connect(DOCKER_SOCKET)
-                self._sockets += [client, server]
-                for pair in ((client, server), (server, client)):
-                    threading.Thread(target=self._copy, args=pair, daemon=True).start()
-
-    @staticmethod
-    def _copy(source: socket.socket, target: socket.socket) -> None:
-        with suppress(OSError):
-            while data := source.recv(65536):
-                target.sendall(data)
-            target.shutdown(socket.SHUT_WR)
-
-
-@sdk_leaves_sockets
-@pytest.mark.usefixtures("collected")
-def test_an_engine_that_dies_in_mid_command_is_told_and_nothing_runs_on(
-    engine, image, tmp_path, instance_id
-):
-    proxy = CuttingProxy(tmp_path / "p.sock")
-    with open_engine(f"unix://{tmp_path}/p.sock", timeout_seconds=5) as cut_off:
-        host = make_plain_host(cut_off, tmp_path, instance_id=instance_id)
-        manager = host.open_sandbox(make_spec(image))
-        sandbox = manager.__enter__()
-        timer = threading.Timer(0.5, proxy.cut)
-        timer.start()
-        before = time.monotonic()
-
-        with pytest.raises(EngineUnavailableError):
-            run(sandbox, "sleep", "60", timeout_seconds=60)
-
-        assert time.monotonic() - before < 5
-        timer.join()
-        with pytest.raises(EngineUnavailableError):
-            manager.__exit__(None, None, None)
-
-    again = make_plain_host(engine, tmp_path, instance_id=instance_id)
-    assert again.reap(list) >= 1
-    assert mine(engine, instance_id) == 0
 
 
 class ScriptedEngine:
