@@ -99,6 +99,14 @@ class Sandbox(Protocol):
 class SandboxHost(Protocol):
     """Makes sandboxes on this machine and keeps their snapshots."""
 
+    def check_engine(self) -> None:
+        """Ask what makes containers for a sign of life.
+
+        Raises:
+            EngineUnavailableError: there is none.
+        """
+        ...
+
     def resolve_image(self, reference: str) -> str:
         """Return the image id (`sha256:…`) of a local reference.
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from policies import Changes, digest_json, parse_glob
-from sandbox.command import CappedOutput, Command, CommandResult, Ending, StopSignal
+from sandbox.command import Command, CommandResult, Ending, StopSignal
 from sandbox.docker.specification import refuse_unenforced
 from sandbox.errors import (
     ImageMissingError,
@@ -29,7 +29,13 @@ from sandbox.testing_files import (
     make_memory_patch,
     select_source,
 )
-from sandbox.testing_programs import FakeProgram, ProgramCall, ProgramOutcome, run_program
+from sandbox.testing_programs import (
+    FakeProgram,
+    ProgramCall,
+    ProgramOutcome,
+    make_result,
+    run_program,
+)
 from sandbox.testing_repositories import MemoryUserRepository
 from sandbox.vetting import vet_command
 
@@ -41,6 +47,8 @@ _ENVIRONMENT = {"HOME": "/home/agent", "LANG": "C.UTF-8", "TZ": "UTC"}
 class FaultPoint(StrEnum):
     """Where a fault strikes."""
 
+    #: when the engine is asked for a sign of life
+    ENGINE = "engine"
     #: before a sandbox is made
     OPEN = "open"
     #: before a command has any effect
@@ -147,12 +155,12 @@ class MemorySandbox:
         self._strike(FaultPoint.BEFORE_RUN)
         self._host.commands.append(command)
         if stop is not None and stop.is_set():
-            return _make_result(ProgramOutcome(ending=Ending.STOPPED), command)
+            return make_result(ProgramOutcome(ending=Ending.STOPPED), command)
         outcome = run_program(self._make_call(command), self._host.programs)
         if outcome.seconds > command.timeout_seconds:
             outcome = ProgramOutcome(ending=Ending.TIMED_OUT, seconds=command.timeout_seconds)
         self._strike(FaultPoint.AFTER_RUN)
-        return _make_result(outcome, command)
+        return make_result(outcome, command)
 
     def take_snapshot(self) -> SnapshotTaken:
         """Record the files; see Sandbox."""
@@ -248,6 +256,10 @@ class MemorySandboxHost:
                 return
             self._faults.remove(fault)
         raise fault.error
+
+    def check_engine(self) -> None:
+        """Answer, unless a fault strikes; see SandboxHost."""
+        self.strike(FaultPoint.ENGINE)
 
     def resolve_image(self, reference: str) -> str:
         """Return the id of an image; see SandboxHost."""
@@ -360,28 +372,6 @@ class MemorySandboxHost:
 
         kept = {name: one for name, one in entries.items() if not (name in old and is_laid(name))}
         return {**kept, **{name: one for name, one in new.items() if is_laid(name)}}
-
-
-def _make_result(outcome: ProgramOutcome, command: Command) -> CommandResult:
-    ended = outcome.ending is Ending.EXITED
-    return CommandResult(
-        ending=outcome.ending,
-        exit_code=outcome.exit_code if ended else None,
-        stdout=cap_output(outcome.stdout, command.output_bytes),
-        stderr=cap_output(outcome.stderr, command.output_bytes),
-        wall_seconds=outcome.seconds,
-        detail="" if ended else f"scripted: {outcome.ending.value}",
-    )
-
-
-def cap_output(data: bytes, cap_bytes: int) -> CappedOutput:
-    """Return an output as a sandbox keeps it: both ends, half of the cap each."""
-    digest = hashlib.sha256(data).hexdigest()
-    if len(data) <= cap_bytes:
-        return CappedOutput(head=data, total_bytes=len(data), sha256=digest)
-    head = (cap_bytes + 1) // 2
-    tail = data[len(data) - (cap_bytes - head) :]
-    return CappedOutput(head=data[:head], tail=tail, total_bytes=len(data), sha256=digest)
 
 
 def _source_of(snapshot: Snapshot) -> ImportedSource:

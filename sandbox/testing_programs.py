@@ -6,12 +6,13 @@ newlines), quotes, `>` and `>>`. Time is not spent: a program says how long it w
 
 from __future__ import annotations
 
+import hashlib
 import posixpath
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sandbox.command import Ending
+from sandbox.command import CappedOutput, Command, CommandResult, Ending
 from sandbox.testing_files import MemoryFiles
 
 NOT_FOUND = 127  # POSIX shell: the utility was not found
@@ -225,3 +226,26 @@ _BUILT_INS: Mapping[str, RunProgram] = {
     "tee": _tee,
     "true": _succeed,
 }
+
+
+def make_result(outcome: ProgramOutcome, command: Command) -> CommandResult:
+    """Return a program's outcome as a sandbox tells it."""
+    ended = outcome.ending is Ending.EXITED
+    return CommandResult(
+        ending=outcome.ending,
+        exit_code=outcome.exit_code if ended else None,
+        stdout=cap_output(outcome.stdout, command.output_bytes),
+        stderr=cap_output(outcome.stderr, command.output_bytes),
+        wall_seconds=outcome.seconds,
+        detail="" if ended else f"scripted: {outcome.ending.value}",
+    )
+
+
+def cap_output(data: bytes, cap_bytes: int) -> CappedOutput:
+    """Return an output as a sandbox keeps it: both ends, half of the cap each."""
+    digest = hashlib.sha256(data).hexdigest()
+    if len(data) <= cap_bytes:
+        return CappedOutput(head=data, total_bytes=len(data), sha256=digest)
+    head = (cap_bytes + 1) // 2
+    tail = data[len(data) - (cap_bytes - head) :]
+    return CappedOutput(head=data[:head], tail=tail, total_bytes=len(data), sha256=digest)

@@ -53,6 +53,10 @@ class StopFlag:
         """Tell whether to stop."""
         return self._event.is_set()
 
+    def wait(self, seconds: float) -> None:
+        """Let time pass, at most until somebody asks to stop."""
+        self._event.wait(seconds)
+
     def check(self) -> None:
         """Go on, or stop.
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import structlog
 
 from policies import PolicyError, parse_policy
+from runner.application.await_engine import EnginePatience, await_engine
 from runner.application.batch_limits import BatchLimits, find_batch_limit
 from runner.application.close_run import close_run
 from runner.application.end_run import RunEnd, decide_completed, end_run
@@ -54,7 +56,13 @@ from runner.errors import (
     StaleLeaseError,
     StaleVersionError,
 )
-from sandbox import DiskFullError, Sandbox, SandboxError, SandboxLostError
+from sandbox import (
+    DiskFullError,
+    EngineUnavailableError,
+    Sandbox,
+    SandboxError,
+    SandboxLostError,
+)
 
 LEASE_SECONDS = 30.0
 """How long a lease lasts without a heartbeat."""
@@ -63,13 +71,15 @@ MAX_LOSSES = 5
 """A run whose worker was lost so often is poisoned."""
 
 MAX_REBUILDS = 3
-"""How often one stay at a run rebuilds a lost sandbox before it gives up."""
+"""How often one stay at a run makes a sandbox, the engine or the container having gone away."""
 
 CALL_LIMITS = frozenset({"wall_seconds", "tool_seconds", "output_mib"})
 """Limits that also stop calls which the model has already asked for."""
 
 UNUSABLE = (DamagedRolloutError, PolicyError, NotFoundError)
 """What a run's own records fail with: it cannot be worked on, and trying again cannot help."""
+
+T = TypeVar("T")
 
 log = structlog.get_logger()
 
@@ -81,6 +91,7 @@ class Desk:
     verify_cache: VerifyCache
     limits: BatchLimits
     setups: SharedSetups = field(default_factory=SharedSetups)
+    patience: EnginePatience = field(default_factory=EnginePatience)
     on_lease: Callable[[Task, Lease, StopFlag], Callable[[], None]]
     """Told of each claimed run; keeps its lease alive until the returned function is called."""
     on_activity: Callable[[Task, str], None]
@@ -180,13 +191,13 @@ class RunWorker:
             return
         self._mark_running()
         self._tell("preparing")
-        prepared = self._prepare()
-        self._check_before(prepared)
+        prepared = self._patiently(self._prepare)
+        self._patiently(lambda: self._check_before(prepared))
         end = self._run_agent(prepared)
         if end is not None:
             self._end(*self._check_after_budget(prepared, end))
             return
-        verified = self._check_after(prepared)
+        verified = self._patiently(lambda: self._check_after(prepared))
         self._end(decide_completed(session, verified), verified)
 
     def _prepare(self) -> Prepared:
@@ -236,11 +247,26 @@ class RunWorker:
                     self._session.ticking(),
                 ):
                     return self._take_steps(model, sandbox)
-            except SandboxLostError as lost:
+            except (SandboxLostError, EngineUnavailableError) as lost:
                 self._note_loss(lost, last=rebuild == MAX_REBUILDS - 1)
+                self._await_engine()
         raise AssertionError("the last loss is raised again")
 
-    def _note_loss(self, lost: SandboxLostError, *, last: bool) -> None:
+    def _patiently(self, work: Callable[[], T]) -> T:
+        """Do what needs the engine; where it goes away, wait for it and begin again."""
+        for _ in range(MAX_REBUILDS - 1):
+            try:
+                return work()
+            except EngineUnavailableError as error:
+                self._log.warning("engine.gone", problem=str(error))
+                self._await_engine()
+        return work()
+
+    def _await_engine(self) -> None:
+        self._tell("waiting for the engine")
+        await_engine(self._services, self._desk.patience, stop=self._session.stop)
+
+    def _note_loss(self, lost: SandboxError, *, last: bool) -> None:
         with self._session.step() as step:
             step.append(
                 Event(name=SANDBOX_LOST, run_id=self._session.run.run_id, detail=str(lost))
@@ -305,7 +331,7 @@ class RunWorker:
     ) -> tuple[RunEnd, VerifyResult | None]:
         """Verify to show it; the outcome stays, also where the check cannot be made."""
         try:
-            return end, self._check_after(prepared)
+            return end, self._patiently(lambda: self._check_after(prepared))
         except SandboxError as error:
             return replace(end, reason=f"{end.reason}; it was not verified: {error}"), None
 

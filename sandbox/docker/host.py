@@ -66,6 +66,10 @@ class DockerSandboxHost:
         self._volumes = VolumeStore(home / "work", may_mount=os.geteuid() == 0)
         self._starts = threading.BoundedSemaphore(starts_parallel)
 
+    def check_engine(self) -> None:
+        """Ask the engine for a sign of life; see SandboxHost."""
+        self._engine.ping()
+
     def resolve_image(self, reference: str) -> str:
         """Return the image id of a built-in name or a local reference; see SandboxHost."""
         if self._images is not None:

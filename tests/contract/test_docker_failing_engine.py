@@ -385,3 +385,11 @@ def test_a_whole_life_asks_the_engine_for_these_things_only(proxy, host, image):
         "GET /exec/EXEC/json",
         "DELETE /containers/ID",
     }
+
+
+def test_the_host_asks_its_engine_for_a_sign_of_life(proxy, host):
+    host.check_engine()
+    proxy.down()
+
+    with pytest.raises(EngineUnavailableError):
+        host.check_engine()

@@ -60,6 +60,10 @@ def write(sandbox, path: str, data: bytes) -> None:
     assert run(sandbox, "tee", path, stdin=data).ok
 
 
+def test_an_engine_that_answers_is_alive(setting):
+    setting.host.check_engine()
+
+
 def test_an_image_is_resolved_to_an_id_and_an_id_to_itself(setting):
     assert setting.image.startswith("sha256:")
     assert setting.host.resolve_image(setting.image) == setting.image

@@ -15,7 +15,7 @@ from runner.domain.outcome import Outcome, RunState
 from runner.domain.records import Lease, Run, Task
 from runner.domain.task import BatchBudget
 from runner.errors import StoreBusyError
-from sandbox import EngineUnavailableError
+from sandbox import EngineError
 from sandbox.testing import Fault, FaultPoint
 from sandbox.testing_programs import FakeProgram, ProgramCall, ProgramOutcome
 
@@ -61,7 +61,7 @@ def test_an_infrastructure_error_is_retried_as_often_as_the_batch_says() -> None
     yard = Yard(*GOOD, name="other")
     batch = yard.submit(make_spec(*GOOD, name="flaky"), retries={Outcome.INFRASTRUCTURE_ERROR: 2})
     for _ in range(2):
-        yard.host.plan(Fault(FaultPoint.OPEN, EngineUnavailableError("no answer")))
+        yard.host.plan(Fault(FaultPoint.OPEN, EngineError("no answer")))
 
     yard.dispatcher(batch_id=batch.batch_id).run(threading.Event())
 
@@ -73,7 +73,7 @@ def test_retries_end_and_the_failure_stands() -> None:
     yard = Yard(*GOOD, name="other")
     batch = yard.submit(make_spec(*GOOD, name="broken"), retries={Outcome.INFRASTRUCTURE_ERROR: 1})
     for _ in range(5):
-        yard.host.plan(Fault(FaultPoint.OPEN, EngineUnavailableError("no answer")))
+        yard.host.plan(Fault(FaultPoint.OPEN, EngineError("no answer")))
 
     yard.dispatcher(batch_id=batch.batch_id).run(threading.Event())
 

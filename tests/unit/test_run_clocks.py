@@ -16,7 +16,7 @@ from runner.application.verify_task import VerifyCache
 from runner.domain.outcome import Outcome
 from runner.domain.records import Batch, VerifyResult
 from runner.domain.task import BudgetSpec
-from sandbox import EngineUnavailableError, Sandbox, SandboxSpec
+from sandbox import EngineError, Sandbox, SandboxSpec
 from sandbox.testing import Fault, FaultPoint, MemorySandboxHost
 from sandbox.testing_programs import FakeProgram, ProgramCall, ProgramOutcome
 
@@ -96,7 +96,7 @@ def test_checking_before_and_after_is_on_the_clock_of_verification() -> None:
 
 def test_a_budget_end_stays_when_the_check_after_it_cannot_be_made() -> None:
     yard = Yard(*GOOD, budget=BudgetSpec(model_calls=1))
-    yard.host.plan(Fault(FaultPoint.OPEN, EngineUnavailableError("no answer"), skip=2))
+    yard.host.plan(Fault(FaultPoint.OPEN, EngineError("no answer"), skip=2))
 
     run = yard.work()
 

@@ -20,6 +20,7 @@ from runner.domain.items import SessionMeta, ToolStatus, UserMessage
 from runner.domain.outcome import Outcome, RunState
 from runner.errors import DamagedRolloutError
 from sandbox import (
+    EngineError,
     EngineUnavailableError,
     ImportedSource,
     RepositoryError,
@@ -90,7 +91,7 @@ def test_a_run_that_ends_before_it_starts_leaves_an_empty_rollout() -> None:
 def test_a_retry_is_queued_in_the_transaction_that_ends_the_run() -> None:
     yard = Yard(*GOOD)
     yard.batch = yard.submit(make_spec(*GOOD), retries={Outcome.INFRASTRUCTURE_ERROR: 1})
-    yard.host.plan(Fault(FaultPoint.OPEN, EngineUnavailableError("no answer")))
+    yard.host.plan(Fault(FaultPoint.OPEN, EngineError("refused")))
 
     yard.work()
 
