@@ -29,6 +29,9 @@ class Source:
     ref: str = "HEAD"
     """Branch, tag or commit; unused for an archive."""
     history: History = History.FULL
+    include: tuple[str, ...] = ()
+    """What no commit holds and is taken too: `uncommitted`, `untracked`, globs of ignored files;
+    for a checkout alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,3 +42,5 @@ class ImportedSource:
     commit: CommitId
     """The resolved base commit; fixed for the task from now on."""
     history: History
+    notes: tuple[str, ...] = ()
+    """What a user should know of the files: what is not included, submodules, pointers."""

@@ -9,8 +9,19 @@ from runner.application.set_up_task import record_start, set_up_task
 from runner.application.shared_setups import SharedSetups
 from runner.domain.fragment import Fragment
 from runner.domain.items import ConstraintItem, Event, SessionMeta, SnapshotItem, UserMessage
-from runner.domain.task import RepositorySpec
-from sandbox import History, Snapshot, SnapshotId, Source, SourceKind
+from runner.domain.task import ImportedSpec, RepositorySpec
+from sandbox import (
+    CommitId,
+    History,
+    ImportedSource,
+    RepositoryId,
+    SandboxHost,
+    Snapshot,
+    SnapshotId,
+    Source,
+    SourceError,
+    SourceKind,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +77,25 @@ def make_source(spec: RepositorySpec) -> Source:
         location=spec.location,
         ref=spec.ref,
         history=History(spec.history),
+        include=spec.include,
     )
+
+
+def pin_source(spec: RepositorySpec, host: SandboxHost) -> RepositorySpec:
+    """Return a repository of this host as it is now; any other spec as it is.
+
+    What cannot be imported is not pinned: the task's own run says so.
+    """
+    if spec.kind != SourceKind.PATH.value or spec.imported is not None:
+        return spec
+    try:
+        found = host.import_source(make_source(spec))
+    except SourceError:
+        return spec
+    imported = ImportedSpec(
+        repository_id=found.repository_id, commit=found.commit, notes=found.notes
+    )
+    return spec.model_copy(update={"imported": imported})
 
 
 def _find_snapshots(session: Session) -> list[Snapshot]:
@@ -83,10 +112,25 @@ def _find_snapshots(session: Session) -> list[Snapshot]:
 
 def _make_start(session: Session, image_id: str, *, setups: SharedSetups) -> Snapshot:
     host = session.services.host
-    imported = host.import_source(make_source(session.task.spec.repo))
+    imported = _import(session.task.spec.repo, host)
     untouched = host.start_snapshot(imported, task_id=session.task.task_id)
+    if imported.notes:
+        with session.step() as step:
+            for note in imported.notes:
+                step.append(Event(name="source.noted", run_id=session.run.run_id, detail=note))
     if session.task.spec.setup is not None:
         return set_up_task(session, untouched, image_id=image_id, setups=setups)
     with session.step() as step:
         record_start(step, untouched)
     return untouched
+
+
+def _import(spec: RepositorySpec, host: SandboxHost) -> ImportedSource:
+    if spec.imported is None:
+        return host.import_source(make_source(spec))
+    return ImportedSource(
+        repository_id=RepositoryId(spec.imported.repository_id),
+        commit=CommitId(spec.imported.commit),
+        history=History(spec.history),
+        notes=spec.imported.notes,
+    )

@@ -40,6 +40,15 @@ class AgentSpec(Strict):
     model: str = ""
 
 
+class ImportedSpec(Strict):
+    """What a repository was when the batch was submitted: later changes of it do not matter."""
+
+    repository_id: str
+    commit: str
+    notes: tuple[str, ...] = ()
+    """What a user should know of the files."""
+
+
 class RepositorySpec(Strict):
     """The repository of a task, locations absolute."""
 
@@ -49,6 +58,10 @@ class RepositorySpec(Strict):
     ref: str = "HEAD"
     history: str = "full"
     trusted: bool = False
+    include: tuple[str, ...] = ()
+    """`uncommitted`, `untracked` and globs of ignored files (kind path)."""
+    imported: ImportedSpec | None = None
+    """None = when the first run starts: a URL, an archive, or what could not be imported."""
 
 
 class ConstraintSpec(Strict):

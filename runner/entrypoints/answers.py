@@ -78,6 +78,8 @@ class CheckedTask:
     image_id: str
     """Empty when the image has to be built first."""
     commit: str
+    notes: tuple[str, ...] = ()
+    """What is not included, submodules, pointers."""
     memory_mib: int
     cpu_thousandths: int
     setup: SetupSpec | None
@@ -111,6 +113,7 @@ class BatchChecked:
                     "name": one.name,
                     "image_id": one.image_id or None,
                     "commit": one.commit,
+                    "notes": list(one.notes),
                     "memory_mib": one.memory_mib,
                     "cpu_thousandths": one.cpu_thousandths,
                     "setup": None if one.setup is None else one.setup.model_dump(mode="json"),

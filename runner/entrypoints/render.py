@@ -184,6 +184,7 @@ def _show_checked(answer: BatchChecked) -> Iterator[str]:
         image = task.image_id[:19] or "image not ready"
         commit = task.commit[:12] or "no commit"
         yield f"{task.name}: {commit}, {image}, {task.memory_mib} MiB, {cpus:g} CPUs"
+        yield from (f"  {show_line(note, 300)}" for note in task.notes)
         if task.setup is not None:
             yield _show_planned(task.setup)
     cost = answer.worst_cost_micro_usd

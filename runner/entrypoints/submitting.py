@@ -8,13 +8,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from policies import parse_policy
+from runner.application.prepare_run import make_source, pin_source
 from runner.application.submit_batch import submit_batch
 from runner.bootstrap import App, open_images
 from runner.domain.records import Batch
 from runner.domain.task import BUILD_PREFIX, AgentKind, BatchSpec, TaskSpec
 from runner.entrypoints.answers import BatchChecked, CheckedTask
 from runner.errors import RunnerError
-from sandbox import History, SandboxError, Source, SourceKind
+from sandbox import SandboxError
 
 Say = Callable[[str], None]
 """Receives a line about long work."""
@@ -27,7 +28,8 @@ def store_batch(app: App, spec: BatchSpec, *, results: Path, say: Say) -> Batch:
         ImageMissingError: an image is not on the engine, and nothing is pulled.
         EngineError: an image that the batch builds cannot be built.
     """
-    return submit_batch(pin_images(app, spec, say=say), app.services, results=results.absolute())
+    pinned = pin_sources(app, pin_images(app, spec, say=say))
+    return submit_batch(pinned, app.services, results=results.absolute())
 
 
 def pin_images(app: App, spec: BatchSpec, *, say: Say) -> BatchSpec:
@@ -47,6 +49,17 @@ def pin_images(app: App, spec: BatchSpec, *, say: Say) -> BatchSpec:
             else:
                 ids[image] = app.services.host.resolve_image(image)
     tasks = tuple(task.model_copy(update={"image": ids[task.image]}) for task in spec.tasks)
+    return spec.model_copy(update={"tasks": tasks})
+
+
+def pin_sources(app: App, spec: BatchSpec) -> BatchSpec:
+    """Return the batch with the repositories of this host imported as they are now.
+
+    Raises:
+        RepositoryError, DiskFullError: our own repositories cannot be written.
+    """
+    pinned = {repo: pin_source(repo, app.services.host) for repo in {t.repo for t in spec.tasks}}
+    tasks = tuple(task.model_copy(update={"repo": pinned[task.repo]}) for task in spec.tasks)
     return spec.model_copy(update={"tasks": tasks})
 
 
@@ -80,10 +93,12 @@ def worst_cost(spec: BatchSpec) -> int | None:
 def _check_task(app: App, task: TaskSpec, problems: list[str]) -> CheckedTask:
     limits = parse_policy(json.loads(task.policy)).sandbox.limits
     image_id = commit = ""
+    notes: tuple[str, ...] = ()
     try:
         if not task.image.startswith(BUILD_PREFIX):
             image_id = app.services.host.resolve_image(task.image)
-        commit = app.services.host.import_source(_make_source(task)).commit
+        imported = app.services.host.import_source(make_source(task.repo))
+        commit, notes = imported.commit, imported.notes
     except (RunnerError, SandboxError) as error:
         problems.append(f"{task.name}: {error}")
     if not app.capacity.can_ever_hold(limits):
@@ -94,16 +109,8 @@ def _check_task(app: App, task: TaskSpec, problems: list[str]) -> CheckedTask:
         name=task.name,
         image_id=image_id,
         commit=commit,
+        notes=notes,
         memory_mib=limits.memory_mib,
         cpu_thousandths=limits.cpu_thousandths,
         setup=task.setup,
-    )
-
-
-def _make_source(task: TaskSpec) -> Source:
-    return Source(
-        kind=SourceKind(task.repo.kind),
-        location=task.repo.location,
-        ref=task.repo.ref,
-        history=History(task.repo.history),
     )

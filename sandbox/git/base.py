@@ -100,6 +100,7 @@ class IgnoreRules:
         repository: Path,
         folder: Path,
         has_rules: bool,
+        excludes: Path | None = None,
         limit_seconds: float = _JUDGING_SECONDS,
     ) -> None:
         self._limit_seconds = limit_seconds
@@ -107,6 +108,7 @@ class IgnoreRules:
         self._repository = repository
         self._folder = folder
         self._has_rules = has_rules
+        self._excludes = excludes
 
     def ignored_among(self, paths: Iterable[bytes]) -> frozenset[bytes]:
         """Return those of some workspace paths of files that the rules leave out.
@@ -118,7 +120,9 @@ class IgnoreRules:
         asked = [b"./" + path for path in paths]  # so that none is taken for pathspec magic
         if not asked or not self._has_rules:
             return frozenset()
+        more = ["-c", f"core.excludesFile={self._excludes}"] if self._excludes else []
         arguments = [
+            *more,
             f"--work-tree={self._folder}",
             "-C",
             str(self._folder),
@@ -157,13 +161,18 @@ def write_ignore_files(reader: ObjectReader, base: BaseTree, folder: Path) -> bo
         and entry.mode in (MODE_FILE, MODE_PROGRAM)
         and is_git_path(path)
     ]
+    blobs = zip(rules, reader.each([oid for _, oid in rules]), strict=True)
+    write_rules({path: blob.read() for (path, _), blob in blobs}, folder)
+    return bool(rules)
+
+
+def write_rules(contents: Mapping[bytes, bytes], folder: Path) -> None:
+    """Write ignore files, by their paths, into a new folder of ours."""
     folder.mkdir(parents=True)
-    for (path, _), blob in zip(rules, reader.each([oid for _, oid in rules]), strict=True):
-        content = blob.read()
+    for path, content in contents.items():
         target = folder / os.fsdecode(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content[:_IGNORE_FILE_BYTES])
-    return bool(rules)
 
 
 def _prefixes(path: bytes) -> Iterable[bytes]:

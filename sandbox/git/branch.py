@@ -11,7 +11,7 @@ from sandbox.git.locations import check_ref
 from sandbox.git.repositories import GitRepositories
 from sandbox.git.touched import list_touched
 from sandbox.git.user_repository import UserRepository
-from sandbox.snapshot import CommitId, Snapshot
+from sandbox.snapshot import CommitId, History, Snapshot
 
 
 class BranchExporter:
@@ -37,9 +37,10 @@ class BranchExporter:
         self._require_safe(snapshot)
         user = UserRepository(self._git, repository)
         user.require_free(branch)
-        user.require_commit(snapshot.base_commit)
+        known = self._repositories.find_users_commit(snapshot.repository_id, snapshot.base_commit)
+        user.require_commit(known)
         commit = self._make_commit(snapshot, message)
-        user.take_pack(self._make_pack(snapshot, commit))
+        user.take_pack(self._make_pack(snapshot, commit, known=known))
         user.create_branch(branch, commit)
         return commit
 
@@ -58,9 +59,11 @@ class BranchExporter:
         )
         return CommitId(made.decode("ascii").strip())
 
-    def _make_pack(self, snapshot: Snapshot, commit: CommitId) -> bytes:
+    def _make_pack(self, snapshot: Snapshot, commit: CommitId, *, known: CommitId) -> bytes:
         ours = self._repositories.snapshots_repository(snapshot.repository_id)
-        wanted = f"{commit}\n^{snapshot.base_commit}\n"
+        wanted = f"{commit}\n^{known}\n"
+        if known != snapshot.base_commit and snapshot.history is History.SHALLOW:
+            wanted = f"--shallow {snapshot.base_commit}\n{commit}\n"  # we have nothing below it
         return self._git.run(
             ours, ["pack-objects", "--revs", "--stdout", "-q"], stdin=wanted.encode()
         )

@@ -36,13 +36,13 @@ class CheckoutWriter:
         """
         user = UserRepository(self._repositories.git, repository)
         place = user.find_checkout()
-        user.require_commit(snapshot.base_commit)
+        base = self._repositories.find_users_commit(snapshot.repository_id, snapshot.base_commit)
+        user.require_commit(base)
         ours = self._repositories.snapshots_repository(snapshot.repository_id)
         touched = list_touched(self._repositories.git, ours, snapshot)
-        problems = [
-            *_say(touched, user.list_moved(snapshot.base_commit), "HEAD has another version"),
-            *_say(touched, user.list_staged(), "it is staged"),
-        ]
+        problems = _say(touched, user.list_moved(base), "HEAD has another version")
+        if base == snapshot.base_commit:  # else what is staged was perhaps included, and stays
+            problems += _say(touched, user.list_staged(), "it is staged")
         with translated_checkout_errors(repository):
             root = os.open(place, READ_DIRECTORY)
             try:

@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -32,13 +33,17 @@ from sandbox.git.base import (
 from sandbox.git.environment import DEFAULT_PATH, make_environment
 from sandbox.git.failures import translated_os_errors
 from sandbox.git.fetching import Origin, SourceFetcher
+from sandbox.git.included import IncludedFiles, Inclusion, find_included_parent
 from sandbox.git.locations import COMMIT_ID, check_url, repository_id
 from sandbox.git.locks import hold_lock
 from sandbox.git.names import is_git_path
+from sandbox.git.notes import list_notes, read_notes, write_notes
 from sandbox.git.objects import ObjectReader
 from sandbox.git.process import Git
 from sandbox.git.stream import FastImport
 from sandbox.git.trees import MODE_SYMLINK
+from sandbox.git.user_files import CheckoutLimits
+from sandbox.git.user_repository import UserRepository
 from sandbox.snapshot import CommitId, History, RepositoryId
 from sandbox.source import ImportedSource, Source, SourceKind
 
@@ -58,6 +63,7 @@ class GitRepositories:
         *,
         path: str = DEFAULT_PATH,
         archive_limits: ArchiveLimits | None = None,
+        checkout_limits: CheckoutLimits | None = None,
     ) -> None:
         """Remember where things go; nothing is made yet.
 
@@ -65,12 +71,14 @@ class GitRepositories:
             home: `$FORKYARD_HOME`.
             path: the directories that git is looked up in.
             archive_limits: what an archive may hold.
+            checkout_limits: how much of a checkout may be included.
         """
         environment = make_environment(path)
         self.git = Git(environment)
         self._fetcher = SourceFetcher(environment)
         self._repos = home / "repos"
         self._archive_limits = archive_limits or ArchiveLimits()
+        self._checkout_limits = checkout_limits or CheckoutLimits()
 
     def import_source(self, source: Source) -> ImportedSource:
         """Bring a source's base commit into a repository of ours; idempotent.
@@ -83,16 +91,20 @@ class GitRepositories:
             return self._import_archive(source)
         origin = self._find_origin(source)
         repository = repository_id(source.kind.value, origin.canonical)
+        if source.include:
+            return self._import_included(source, origin, repository)
         with self._locked(repository):
             target = self.base_repository(repository, origin.commit, source.history)
             if not target.exists():
                 with self._building(target) as building:
                     self._fetcher.fetch(origin, into=building, history=source.history)
-                    self._check_names(building, origin.commit, shown=origin.shown)
-                    _publish(building, target)
+                    self._publish_base(building, target, origin.commit, shown=origin.shown)
             self._connect(repository, target)
         return ImportedSource(
-            repository_id=repository, commit=origin.commit, history=source.history
+            repository_id=repository,
+            commit=origin.commit,
+            history=source.history,
+            notes=read_notes(target),
         )
 
     def base_repository(
@@ -168,6 +180,15 @@ class GitRepositories:
             raise SnapshotError(f"repository {repository} is not on this host; import it first")
         return ObjectReader(self.git, target)
 
+    def find_users_commit(self, repository: RepositoryId, base: CommitId) -> CommitId:
+        """Return the commit of the user's that a base is, or that a base of ours lies on.
+
+        Raises:
+            RepositoryError: the base is missing.
+        """
+        with self.open_reader(repository) as reader:
+            return find_included_parent(reader.get(base).read()) or base
+
     def ignore_rules(
         self, repository: RepositoryId, base: BaseTree, reader: ObjectReader
     ) -> IgnoreRules:
@@ -203,9 +224,56 @@ class GitRepositories:
                     commit = CommitId(importer.write(stream))
                 target = self.base_repository(repository, commit, source.history)
                 if not target.exists():
-                    _publish(building, target)
+                    self._publish_base(building, target, commit, shown=str(path))
             self._connect(repository, target)
-        return ImportedSource(repository_id=repository, commit=commit, history=source.history)
+        return ImportedSource(
+            repository_id=repository,
+            commit=commit,
+            history=source.history,
+            notes=read_notes(target),
+        )
+
+    def _import_included(
+        self, source: Source, origin: Origin, repository: RepositoryId
+    ) -> ImportedSource:
+        """Import the commit that is checked out, and one of ours with what it does not hold."""
+        shown = origin.shown
+        inclusion = Inclusion.parse(source.include, shown=shown)
+        if source.kind is not SourceKind.PATH:
+            raise SourceError(shown, "only a `path` has files to include")
+        if self._fetcher.find_in_path(source.location, "HEAD").commit != origin.commit:
+            raise SourceError(shown, f"{source.ref!r} is not checked out, so `include` needs HEAD")
+        user = UserRepository(self.git, source.location)
+        included = IncludedFiles(user, inclusion, shown=shown, limits=self._checkout_limits)
+        with self._locked(repository):
+            unnamed = self._repos / repository / "base" / "included"
+            with self._building(unnamed) as building:
+                self._fetcher.fetch(origin, into=building, history=source.history)
+                with ObjectReader(self.git, building) as reader:
+                    base = read_base_tree(reader, origin.commit)
+                with FastImport(self.git, building) as stream:
+                    commit, notes = included.write(stream, base, git=self.git, building=building)
+                target = self.base_repository(repository, commit, source.history)
+                if not target.exists():
+                    whole = self._cut(building, origin, commit, history=source.history)
+                    self._publish_base(whole, target, commit, shown=shown)
+            self._connect(repository, target)
+        return ImportedSource(
+            repository_id=repository,
+            commit=commit,
+            history=source.history,
+            notes=(*notes, *read_notes(target)),
+        )
+
+    def _cut(self, building: Path, origin: Origin, commit: CommitId, *, history: History) -> Path:
+        """Return a repository where nothing but the commit of ours is, if the past is hidden."""
+        if history is History.FULL or commit == origin.commit:
+            return building
+        alone = building.with_name(building.name + ".alone")
+        self._fetcher.make_bare(alone)
+        ours = replace(origin, address=str(building), commit=commit, ref="", owned_paths=())
+        self._fetcher.fetch(ours, into=alone, history=history)
+        return alone
 
     @contextmanager
     def _locked(self, repository: RepositoryId) -> Iterator[None]:
@@ -234,13 +302,15 @@ class GitRepositories:
         finally:
             shutil.rmtree(place, ignore_errors=True)
 
-    def _check_names(self, repository: Path, commit: CommitId, *, shown: str) -> None:
-        """Refuse a base whose tree git itself would not check out."""
-        with ObjectReader(self.git, repository) as reader:
-            paths = read_base_tree(reader, commit).paths
-        for path, entry in paths.items():
-            if not is_git_path(path, symlink=entry.mode == MODE_SYMLINK):
-                raise SourceError(shown, f"its commit holds {path!r}, which no git checks out")
+    def _publish_base(self, building: Path, target: Path, commit: CommitId, *, shown: str) -> None:
+        """Give a base repository its name, unless git itself would not check its tree out."""
+        with ObjectReader(self.git, building) as reader:
+            base = read_base_tree(reader, commit)
+            for path, entry in base.paths.items():
+                if not is_git_path(path, symlink=entry.mode == MODE_SYMLINK):
+                    raise SourceError(shown, f"its commit holds {path!r}, which no git checks out")
+            write_notes(target, list_notes(reader, base))
+        _publish(building, target)
 
     def _connect(self, repository: RepositoryId, base: Path) -> None:
         """Let `snapshots.git` borrow from a base repository."""

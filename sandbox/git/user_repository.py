@@ -10,6 +10,8 @@ from typing import Final
 from sandbox.errors import BranchExistsError, SourceError
 from sandbox.git.failures import show_stderr
 from sandbox.git.process import Git
+from sandbox.git.user_excludes import read_excludes
+from sandbox.git.user_index import LISTING, IndexedFile, parse_listing
 from sandbox.snapshot import CommitId
 
 NO_COMMIT: Final = "0" * 40
@@ -66,10 +68,37 @@ class UserRepository:
         asked = ["diff-index", "--cached", *_NAMES, "HEAD", "--"]
         return self._list(asked, failure="its index cannot be compared with HEAD")
 
+    def read_index(self) -> dict[bytes, IndexedFile]:
+        """Return what the checkout's index holds; no file of the checkout is looked at.
+
+        Raises:
+            SourceError: it cannot be read.
+        """
+        asked = ["-C", str(self._path), *LISTING]
+        listed = parse_listing(self._ask(self._own, asked, failure="its index cannot be read"))
+        written_at = self._index_time()
+        return {path: one.trusted_before(written_at) for path, one in listed.items()}
+
+    def read_excludes(self) -> bytes:
+        """Return what is ignored here without an ignore file in the checkout."""
+        return read_excludes(self._git, self._directory, trusted=self._trusted)
+
+    def _index_time(self) -> int:
+        index = Path(self._look("--git-dir", failure="it is not a git repository")) / "index"
+        try:
+            return index.stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0
+
     def require_commit(self, commit: CommitId) -> None:
         """Refuse a repository that has lost the base commit."""
-        asked = ["cat-file", "-e", f"{commit}^{{commit}}"]
-        self._ask(self._directory, asked, failure=f"it does not have the base commit {commit}")
+        if not self.has_commit(commit):
+            raise SourceError(self._location, f"it does not have the base commit {commit}")
+
+    def has_commit(self, commit: CommitId) -> bool:
+        """Tell whether a commit is there."""
+        asked = [*self._trusted, "cat-file", "-e", f"{commit}^{{commit}}"]
+        return self._git.attempt(self._directory, asked).exit_code == 0
 
     def take_pack(self, pack: bytes) -> None:
         """Add the pack's objects."""

@@ -226,6 +226,16 @@ def test_an_image_may_be_built_from_a_folder(load: Load, tmp_path: Path) -> None
         ("[not_verified, prevented]", "[]", "24: tasks[1].expect: must not be an empty list"),
         ("[not_verified, prevented]", "[done]", "24: tasks[1].expect[0]: must be one of"),
         ("[not_verified, prevented]", "verified", "24: tasks[1].expect: must be a list"),
+        (
+            "path: ./code}",
+            "url: 'https://example.org/a', include: [untracked]}",
+            "15: tasks[0].repo.include: is for a path",
+        ),
+        (
+            "path: ./code}",
+            "path: ./code, include: ['a**']}",
+            "15: tasks[0].repo.include: ",
+        ),
         ("version: 1", "version: 1\nversion: 1", "2: version: written twice, first on line 1"),
         ("tasks:", "tasks: []\nother:", "14: other: unknown key"),
     ],
@@ -243,7 +253,6 @@ def test_a_mistake_is_named_with_line_field_and_way_out(
 @pytest.mark.parametrize(
     ("old", "new", "field"),
     [
-        ("path: ./code}", "path: ./code, include: [untracked]}", "tasks[0].repo.include"),
         (
             "kind: scripted, script: fix.json",
             "kind: model, provider: a, model: b",
@@ -257,6 +266,14 @@ def test_what_comes_later_is_refused_by_name(load: Load, old: str, new: str, fie
     found = problems(load, GOOD.replace(old, new, 1))
 
     assert any(field in one and "is not in this release" in one for one in found), found
+
+
+def test_files_that_no_commit_holds_are_named_by_the_repository(load: Load) -> None:
+    words = "path: ./code, include: [uncommitted, untracked, .env]}"
+
+    batch = load(GOOD.replace("path: ./code}", words, 1))
+
+    assert batch.tasks[0].repo.include == ("uncommitted", "untracked", ".env")
 
 
 def test_all_problems_of_a_file_are_told_at_once_in_order(load: Load) -> None:

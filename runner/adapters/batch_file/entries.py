@@ -209,6 +209,7 @@ class RepositoryEntry(Entry):
     history: Literal["full", "shallow"] | None = None
     trusted: bool | None = None
     include: Words | None = None
+    """With path: `uncommitted`, `untracked`, and globs of ignored files to take all the same."""
 
 
 class ConstraintEntry(Entry):

@@ -30,7 +30,5 @@ def list_refusals(document: Document, batch: BatchEntry) -> list[BatchFileError]
 def _refused_in(entry: SharedEntry) -> Iterator[tuple[Path, str]]:
     if entry.race is not None:
         yield ("race",), f"{_LATER}; write the task several times under different ids"
-    if entry.repo is not None and entry.repo.include is not None:
-        yield ("repo", "include"), f"{_LATER}; commit what the task needs"
     if entry.agent is not None and entry.agent.kind in _KINDS:
         yield ("agent", "kind"), f"agent kind {entry.agent.kind} {_LATER}; use kind scripted"

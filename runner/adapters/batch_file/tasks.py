@@ -105,7 +105,15 @@ class TaskReader:
             ref=repo.ref or "HEAD",
             history=repo.history or "full",
             trusted=bool(repo.trusted),
+            include=self._read_include(index, kind, repo.include or ()),
         )
+
+    def _read_include(self, index: int, kind: str, words: tuple[str, ...]) -> tuple[str, ...]:
+        if words and kind != "path":
+            self._fail(index, "is for a path: only a checkout has such files", "repo", "include")
+        for word in words:
+            self._check_glob(index, word, "repo", "include")
+        return words
 
     def _read_location(self, index: int, kind: str, text: str) -> str:
         if kind == "url":
