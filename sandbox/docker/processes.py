@@ -23,6 +23,7 @@ from sandbox.docker.control_group import ControlGroup
 from sandbox.errors import SandboxLostError
 
 _RESIDENTS = 2  # init and keeper, one thread each
+_PF_EXITING = 0x4  # linux/sched.h
 _START_SECONDS = 20.0
 _KILL_SECONDS = 15.0  # a process in an uninterruptible wait outlives this: then it is lost
 _FIRST_PAUSE_SECONDS = 0.0002
@@ -69,7 +70,9 @@ class Processes:
             SandboxLostError: the container died.
         """
         clean = self._group.count_tasks() == _RESIDENTS
-        if any(_has_exited(pidfd) for pidfd in self._residents.values()):
+        # Init takes the command with it: the command is gone first, but init is flagged before.
+        dying = any(_is_exiting(pid) for pid in self._residents)
+        if dying or any(_has_exited(pidfd) for pidfd in self._residents.values()):
             raise SandboxLostError("the container's first processes died")
         return clean
 
@@ -184,7 +187,19 @@ def _has_exited(pidfd: int) -> bool:
 
 def _parent_of(pid: int) -> int:
     """Return a process's parent; 0 when the process is gone."""
+    fields = _read_stat(pid)
+    return int(fields[1]) if fields else 0
+
+
+def _is_exiting(pid: int) -> bool:
+    """Tell whether a process has begun to exit, or is gone."""
+    fields = _read_stat(pid)
+    return not fields or bool(int(fields[6]) & _PF_EXITING)
+
+
+def _read_stat(pid: int) -> list[bytes]:
+    """Return the fields of proc(5)'s stat from the state on; none when the process is gone."""
     with suppress(OSError):
         stat = (Path("/proc") / str(pid) / "stat").read_bytes()
-        return int(stat.rpartition(b")")[2].split()[1])  # proc(5): state, then ppid
-    return 0
+        return stat.rpartition(b")")[2].split()
+    return []

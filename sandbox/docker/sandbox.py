@@ -28,6 +28,7 @@ class DockerSandbox:
         self._volume = volume
         self._workspace = workspace
         self._engine = engine
+        self._unproved = False
 
     @property
     def sandbox_id(self) -> str:
@@ -40,8 +41,10 @@ class DockerSandbox:
         Raises:
             CommandRefusedError: it could not be started as it stands; nothing was started.
             SandboxLostError: the container died, or could not be proved clean afterwards.
-            EngineUnavailableError: the engine stopped answering.
+            EngineUnavailableError: the engine stopped answering; no other command can be run.
         """
+        if self._unproved:
+            raise SandboxLostError("the engine did not say what became of a command")
         vet_command(command)
         before = self._container.group.read_counters()
         try:
@@ -52,6 +55,8 @@ class DockerSandbox:
                 stop=stop,
             )
         except EngineUnavailableError:
+            # it may start the command yet, when nobody looks any more
+            self._unproved = True
             raise
         except EngineError as error:
             # a container that dies between two requests is answered with a plain 500

@@ -6,7 +6,9 @@ A proxy of our own stands before the engine's socket (tests/engine_proxy.py); fa
 from __future__ import annotations
 
 import gc
+import os
 import secrets
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -295,19 +297,18 @@ def test_an_engine_that_dies_in_mid_command_is_told_and_nothing_runs_on(
     "request_kind",
     ["POST /containers/[0-9a-f]+/exec", "POST /exec/[0-9a-f]+/start", "GET /exec/[0-9a-f]+/json"],
 )
-def test_a_command_whose_engine_does_not_answer_one_request_leaves_no_process(
-    engine, proxy, host, image, request_kind
+def test_a_sandbox_whose_engine_did_not_answer_one_request_is_replaced(
+    engine, proxy, host, image, instance_id, request_kind
 ):
     with host.open_sandbox(make_spec(image)) as sandbox:
         proxy.drop_answer(request_kind)
 
         with pytest.raises(EngineUnavailableError):
             run(sandbox, "sh", "-c", "sleep 50 & sleep .3")
+        with pytest.raises(SandboxLostError, match="did not say"):
+            run(sandbox, "true")
 
-        client = docker.APIClient()
-        assert len(client.top(sandbox.sandbox_id)["Processes"]) == 2
-        client.close()
-        assert run(sandbox, "echo", "again").stdout.head == b"again\n"
+    assert mine(engine, instance_id) == 0
 
 
 def test_an_engine_that_is_silent_is_unavailable_after_its_time(proxy, image, tmp_path):
@@ -353,13 +354,28 @@ def test_twenty_commands_race_with_the_removal_of_their_container_and_all_return
 
             worker = threading.Thread(target=work)
             worker.start()
-            time.sleep(0.02 * wait)
+            time.sleep(0.03 * wait)
             engine.remove(sandbox.sandbox_id)
             worker.join(timeout=20)
             assert not worker.is_alive()
             assert {type(one) for one in ends} == {SandboxLostError}
             assert len(ends) == 4
     assert threading.active_count() == threads_before
+
+
+def test_a_command_that_dies_with_its_container_is_never_a_result(
+    engine, image, tmp_path, instance_id
+):
+    host = make_plain_host(engine, tmp_path, instance_id=instance_id)
+    for _ in range(5):
+        with host.open_sandbox(make_spec(image)) as sandbox:
+            init_pid = engine.inspect(sandbox.sandbox_id)["State"]["Pid"]
+            killer = threading.Timer(0.2, os.kill, args=[init_pid, signal.SIGKILL])
+            killer.start()
+
+            with pytest.raises(SandboxLostError):
+                run(sandbox, "sleep", "5")
+            killer.join()
 
 
 def test_a_whole_life_asks_the_engine_for_these_things_only(proxy, host, image):
