@@ -29,6 +29,11 @@ FETCH_SECONDS: Final = 3600
 _ASK_SECONDS: Final = 120  # all but a fetch: a few lines of answer
 _TIMED_OUT: Final = (124, 137)  # exit status of coreutils' timeout(1), also after its SIGKILL
 _KILL_AFTER_SECONDS: Final = 5
+_DEEPEN: Final = "; it is a shallow clone: `git fetch --unshallow` brings the rest"
+_COMPLETE: Final = (
+    "it is a partial clone without some objects, and none are fetched behind your back;"
+    " run `git fetch --refetch --no-filter` in it"
+)
 _HOP_REF: Final = "refs/forkyard/hop"
 
 
@@ -114,7 +119,7 @@ class SourceFetcher:
         if first.exit_code == 0:
             return
         if not origin.ref:
-            said = show_stderr(first.stderr)
+            said = self._find_remedy(origin) or show_stderr(first.stderr)
             raise SourceError(origin.shown, f"commit {origin.commit} cannot be fetched: {said}")
         self._fetch_through_ref(origin, into=into, history=history)
 
@@ -157,6 +162,19 @@ class SourceFetcher:
             seconds=self._limit_seconds,
         )
 
+    def _find_remedy(self, origin: Origin) -> str:
+        """Return what to do about a clone that has not all objects; empty for any other."""
+        if not origin.owned_paths:
+            return ""
+        asked = [
+            *_safe(origin.owned_paths),
+            f"--git-dir={origin.address}",
+            "config",
+            "--get-regexp",
+        ]
+        found = self._run([*asked, r"^(extensions\.partialclone|remote\..*\.promisor)$"])
+        return _COMPLETE if found.exit_code == 0 else ""
+
     def _resolve(self, directory: Path, ref: str, owned: Sequence[str], *, shown: str) -> CommitId:
         base = [*_safe(owned), "-C", str(directory), "rev-parse", "--verify", "--quiet"]
         ceiling = str(directory.parent)
@@ -165,7 +183,9 @@ class SourceFetcher:
             return CommitId(found.stdout.decode("ascii").strip())
         if ref == "HEAD":
             raise SourceError(shown, "it has no commits yet; make a first commit")
-        raise SourceError(shown, f"it has no branch, tag or commit {ref!r}")
+        shallow = self._run([*base[:-3], "rev-parse", "--is-shallow-repository"], ceiling=ceiling)
+        deepen = _DEEPEN if shallow.stdout.strip() == b"true" else ""
+        raise SourceError(shown, f"it has no branch, tag or commit {ref!r}{deepen}")
 
     def _run(
         self, arguments: Sequence[str], *, ceiling: str = "", seconds: int = _ASK_SECONDS

@@ -16,9 +16,16 @@ _ATTRIBUTES: Final = b".gitattributes"
 _SHOWN_NOTES: Final = 50
 
 
-def list_notes(reader: ObjectReader, base: BaseTree) -> tuple[str, ...]:
-    """Return what an untouched checkout of ours has otherwise than the user's own."""
-    notes = [
+def list_notes(reader: ObjectReader, base: BaseTree, *, is_cut: bool) -> tuple[str, ...]:
+    """Return what an untouched checkout of ours has otherwise than the user's own.
+
+    Args:
+        reader: of the base repository.
+        base: its commit.
+        is_cut: a part of the past is not there although all was asked for.
+    """
+    notes = ["the source is a shallow clone: a part of the past is missing"] if is_cut else []
+    notes += [
         f"{show_path(link)}: a submodule: its commit is kept, its folder is empty"
         for link in sorted(base.gitlinks)
     ]

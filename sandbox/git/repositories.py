@@ -48,6 +48,7 @@ from sandbox.snapshot import CommitId, History, RepositoryId
 from sandbox.source import ImportedSource, Source, SourceKind
 
 _BUILDING: Final = ".building-"
+_SHALLOW: Final = ".shallow.git"
 _HAS_RULES: Final = ".forkyard-has-rules"
 _OLD_SECONDS: Final = 86_400  # no writer lets its pack lie so long
 _READABLE_FILE: Final = 0o444
@@ -116,7 +117,7 @@ class GitRepositories:
             SnapshotError: the ids are not such.
         """
         _check_ids(repository, commit)
-        kind = ".shallow.git" if history is History.SHALLOW else ".git"
+        kind = _SHALLOW if history is History.SHALLOW else ".git"
         return self._repos / repository / "base" / f"{commit}{kind}"
 
     def snapshots_repository(self, repository: RepositoryId) -> Path:
@@ -149,7 +150,7 @@ class GitRepositories:
     def tidy(self, repository: RepositoryId, *, packs_kept: int = 150) -> bool:
         """Join the packs of many snapshots, each of which left one; safe while tasks live.
 
-        Halves of packs that a killed process left are deleted once they are a day old.
+        Halves of packs, and locks, that a killed process left are deleted once a day old.
 
         Args:
             repository: whose `snapshots.git`.
@@ -309,7 +310,8 @@ class GitRepositories:
             for path, entry in base.paths.items():
                 if not is_git_path(path, symlink=entry.mode == MODE_SYMLINK):
                     raise SourceError(shown, f"its commit holds {path!r}, which no git checks out")
-            write_notes(target, list_notes(reader, base))
+            is_cut = (building / "shallow").exists() and not target.name.endswith(_SHALLOW)
+            write_notes(target, list_notes(reader, base, is_cut=is_cut))
         _publish(building, target)
 
     def _connect(self, repository: RepositoryId, base: Path) -> None:
@@ -342,7 +344,7 @@ def _publish(building: Path, target: Path) -> None:
 
 
 def _remove_old_halves(packs: Path) -> None:
-    for half in packs.glob("tmp_*"):
+    for half in (*packs.glob("tmp_*"), *packs.glob("*.lock")):
         with suppress(FileNotFoundError):  # its writer was quicker
             if half.stat().st_mtime < time.time() - _OLD_SECONDS:
                 half.unlink()

@@ -18,6 +18,7 @@ from sandbox.git.repositories import GitRepositories
 from sandbox.snapshot import RepositoryId
 
 _REASON: Final = "forkyard "
+_OURS: Final = _REASON.encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,10 @@ class Worktrees:
         return bool(found)
 
     def _prune(self, target: Path) -> None:
+        for folder in (target / "worktrees").glob("*"):
+            # a process that was killed here; we hold the lock, so nobody is at it any more
+            if not (folder / "gitdir").exists() and _read(folder / "locked").startswith(_OURS):
+                (folder / "locked").unlink()
         self._git.run(target, ["worktree", "prune", "--expire=now"])
 
 
