@@ -43,7 +43,7 @@ def make_docker_yard(
     docker_host = host or make_docker_host(engine, folder / "home")
     values = {
         "repo": RepositorySpec(kind="path", location=str(folder / "source")),
-        "image": find_image(engine),
+        "image": spec.pop("image", None) or find_image(engine),
         "policy": str(folder / "small.yaml"),
         "verify": None,
         **spec,
