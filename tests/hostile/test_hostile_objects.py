@@ -86,7 +86,8 @@ def test_an_object_listing_inside_a_task_is_the_closure_of_its_base(host, image,
     assert b"0" not in ends
     places = stores.stdout.head.decode().splitlines()
     assert [place for place in places if not place.startswith("/forkyard/base.git/objects/")] == [
-        "/workspace/.git/objects/info/alternates"
+        "/workspace/.git/objects/info/alternates",
+        "/forkyard/base.git/objects",  # what that file names
     ]
 
 
