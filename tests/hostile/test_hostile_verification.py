@@ -96,13 +96,15 @@ CHEATS = {
             shell(
                 "; ".join(
                     [
-                        write("evil.py", PLUGIN),
-                        write("pytest.toml", '[pytest]\naddopts = ["-p", "evil"]\n'),
-                        write(".pytest.ini", "[pytest]\naddopts = -p evil\n"),
-                        write("pyproject.toml", '[tool.pytest.ini_options]\naddopts="-p evil"\n'),
+                        write("pytest.toml", '[pytest]\naddopts = ["--collect-only"]\n'),
+                        write(".pytest.ini", "[pytest]\naddopts = --collect-only\n"),
+                        write("setup.cfg", "[tool:pytest]\naddopts = --collect-only\n"),
+                        write("tox.ini", "[pytest]\naddopts = --collect-only\n"),
+                        write("pyproject.toml", '[tool.pytest]\naddopts = ["--collect-only"]\n'),
                     ]
                 )
             ),
+            SEES,
         ],
         VERIFY,
     ),
@@ -181,9 +183,8 @@ def test_an_agents_pytest_is_forbidden_by_name_and_never_imported_without_that(y
     assert (trusted.runs, trusted.exit_code) == (1, 1)
 
 
-@pytest.mark.parametrize("name", ["conftest", "plugin in HOME"])
+@pytest.mark.parametrize("name", ["conftest", "configuration", "plugin in HOME"])
 def test_the_cheat_works_where_the_agent_is_and_not_where_it_is_verified(yard, name):
-    assert "1 passed" in yard.call(name, "1").text
     assert yard.call(name, "1").execution.exit_code == 0
     assert yard.ended[name].run.verify_after.exit_code == 1
 
