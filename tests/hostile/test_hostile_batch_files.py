@@ -20,18 +20,8 @@ from sandbox import SourceError
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 TASK = "files"
-ASKED = {
-    "DELETE /containers/ID",
-    "GET /containers/ID/json",
-    "GET /containers/json",
-    "GET /exec/ID/json",
-    "GET /images/NAME/json",
-    "GET /version",
-    "POST /containers/ID/exec",
-    "POST /containers/ID/start",
-    "POST /containers/create",
-    "POST /exec/ID/start",
-}
+NEVER_ASKED = {"archive", "attach", "build", "commit", "copy", "export", "get", "load"}
+"""Parts of the engine's paths that carry files in or out, unpack them, or run what is inside."""
 
 
 @pytest.fixture
@@ -107,10 +97,10 @@ def test_case_28_a_hostile_archive_as_a_source_is_refused_by_name(yard):
 
 
 def test_case_29_the_engines_archive_interface_is_never_called(ended, yard):
-    short = (re.sub(r"\b[0-9a-f]{64}\b", "ID", one.split("?")[0]) for one in yard.engine.requests)
-    asked = {re.sub(r"/images/.+/json", "/images/NAME/json", one) for one in short}
+    parts = {part for one in yard.engine.requests for part in re.split(r"[/ ?]", one)}
 
-    assert {re.sub(r" /v1\.[0-9]+", " ", one) for one in asked} <= ASKED
+    assert {"containers", "create", "exec", "start", "json"} <= parts
+    assert parts & NEVER_ASKED == set()
     assert ended.calls["29 own tools"].text == "exit code 0"
     assert sum(one.startswith("POST") for one in yard.engine.requests) > 100
 
