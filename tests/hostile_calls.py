@@ -11,6 +11,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hostile_programs import (
+    BOMB,
+    DETACHED,
+    INIT,
+    MOUNTS,
+    PORTS,
+    ROUTES,
+    SHARED_MEMORY,
+    SIBLING_WORK,
+    STUBBORN,
+    SWEEP,
+)
 from run_builders import call, shell
 
 SYSCALLS: Mapping[str, Any] = json.loads(
@@ -21,154 +33,6 @@ SYSCALLS: Mapping[str, Any] = json.loads(
 SIBLING_PORT = 47001
 SIBLING_SOCKET = "forkyard-sibling"
 SIBLING_CALLS = 24
-
-SWEEP = """
-import ctypes, errno, json, mmap, os, signal
-libc = ctypes.CDLL(None, use_errno=True)
-def native(number, *arguments):
-    ctypes.set_errno(0)
-    result = libc.syscall(ctypes.c_long(number), *map(ctypes.c_ulong, arguments))
-    return ctypes.get_errno() if result == -1 else 0
-def i386(number, *arguments):
-    code = mmap.mmap(-1, 4096, prot=7)
-    code.write(b"\\xb8" + number.to_bytes(4, "little") + b"\\xcd\\x80\\xc3")
-    run = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
-    return max(-run(), 0)
-def attempt(way, call):
-    child = os.fork()
-    if child == 0:
-        os._exit(way(*call))
-    status = os.waitpid(child, 0)[1]
-    if os.WIFSIGNALED(status):
-        return signal.Signals(os.WTERMSIG(status)).name
-    code = os.WEXITSTATUS(status)
-    return errno.errorcode[code] if code else "ALLOWED"
-print(json.dumps({
-    name: attempt(i386 if name.startswith("i386") else native, call)
-    for name, call in CALLS.items()
-}))
-"""
-
-PORTS = """
-import json, os, socket, stat
-reached = []
-for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
-    for port in range(1, 65536):
-        with socket.socket(family) as one:
-            # a port that is free may be given to the caller, who then meets himself
-            if one.connect_ex((address, port)) == 0 and one.getsockname() != one.getpeername():
-                reached.append([address, port])
-            elif family == socket.AF_INET6 and port > 2000:
-                break
-found = [line.split()[7] for line in open("/proc/net/unix").readlines()[1:] if line.count(" ") > 6]
-for top, _, names in os.walk("/"):
-    if top.startswith(("/proc", "/sys")):
-        continue
-    for name in names:
-        try:
-            if stat.S_ISSOCK(os.lstat(os.path.join(top, name)).st_mode):
-                found.append(os.path.join(top, name))
-        except OSError:
-            pass
-for name in ("/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock",
-             "\\0forkyard-sibling", "\\0/containerd-shim/x.sock"):
-    with socket.socket(socket.AF_UNIX) as one:
-        if one.connect_ex(name) == 0:
-            found.append(name)
-print(json.dumps({"ports": reached, "sockets": found}))
-"""
-
-ROUTES = """
-import json, socket
-reached = []
-targets = [(socket.AF_INET, one) for one in ("1.1.1.1", "172.17.0.1", "169.254.169.254")]
-targets += [(socket.AF_INET6, one) for one in ("2606:4700::1111", "fd00:ec2::254")]
-for family, address in targets:
-    for kind, port in ((1, 80), (1, 443), (2, 53), (2, 443)):
-        try:
-            with socket.socket(family, kind) as one:
-                one.settimeout(1)
-                one.connect((address, port))
-                one.send(b"x")
-            reached.append([address, kind, port])
-        except OSError:
-            pass
-for kind, protocol in ((socket.SOCK_RAW, 1), (socket.SOCK_DGRAM, 1)):
-    try:
-        with socket.socket(socket.AF_INET, kind, protocol) as one:
-            one.sendto(b"\\x08\\0\\0\\0\\0\\0\\0\\0", ("1.1.1.1", 0))
-        reached.append(["icmp", kind, 0])
-    except OSError:
-        pass
-try:
-    reached.append(["name", socket.gethostbyname("example.org"), 0])
-except OSError:
-    pass
-names = [name for _, name in socket.if_nameindex()]
-print(json.dumps({"reached": reached, "interfaces": names}))
-"""
-
-MOUNTS = """
-import ctypes, errno, json, os
-libc = ctypes.CDLL(None, use_errno=True)
-def told(result):
-    return errno.errorcode[ctypes.get_errno()] if result == -1 else "ALLOWED"
-made = {
-    "mount": told(libc.mount(b"none", b"/tmp", b"tmpfs", 0, None)),
-    "bind": told(libc.mount(b"/", b"/tmp", None, 4096, None)),
-    "remount": told(libc.mount(None, b"/", None, 32, None)),
-    "umount": told(libc.umount2(b"/workspace", 2)),
-    "chroot": told(libc.chroot(b"/tmp")),
-}
-os.chdir("/")
-for _ in range(64):
-    os.chdir("..")
-made["top"] = sorted(os.listdir("."))
-made["mountinfo"] = open("/proc/self/mountinfo").read()
-print(json.dumps(made))
-"""
-
-INIT = """
-import ctypes, errno, json, os, signal
-libc = ctypes.CDLL(None, use_errno=True)
-seen = {}
-for pid in [int(one) for one in os.listdir("/proc") if one.isdigit() and int(one) != os.getpid()]:
-    if os.stat(f"/proc/{pid}").st_uid == os.getuid():
-        continue
-    for number in (signal.SIGKILL, signal.SIGSTOP):
-        try:
-            os.kill(pid, number)
-            seen[f"{pid} {number}"] = "ALLOWED"
-        except OSError as error:
-            seen[f"{pid} {number}"] = errno.errorcode[error.errno]
-    attached = libc.ptrace(16, pid, 0, 0)
-    seen[f"{pid} ptrace"] = errno.errorcode[ctypes.get_errno()] if attached == -1 else "ALLOWED"
-    for name in ("mem", "maps", "environ", "root", "cwd", "fd"):
-        try:
-            os.listdir(f"/proc/{pid}/{name}") if name in ("root", "cwd", "fd") else open(
-                f"/proc/{pid}/{name}", "r+b" if name == "mem" else "rb")
-            seen[f"{pid} {name}"] = "ALLOWED"
-        except OSError as error:
-            seen[f"{pid} {name}"] = errno.errorcode[error.errno]
-print(json.dumps(seen))
-"""
-
-SIBLING_WORK = """
-import hashlib, os, socket, subprocess, sys, time
-assert open("kept", "rb").read() == b"kept" * 1000
-assert open("/tmp/kept").read() == "kept"
-open("/dev/shm/secret", "w").write("secret of the sibling")
-tcp = socket.create_server(("127.0.0.1", PORT))
-named = socket.socket(socket.AF_UNIX)
-named.bind("\\0NAME")
-named.listen()
-until = time.monotonic() + 5
-while time.monotonic() < until and not os.path.exists("/signals/done"):
-    time.sleep(.1)
-assert open("kept", "rb").read() == b"kept" * 1000
-assert sorted(os.listdir(".")) == [".git", "README", "answer", "check.sh", "kept"]
-print("answered")
-"""
 
 
 def python(program: str, **call_changes: Any) -> dict[str, Any]:
@@ -192,10 +56,13 @@ WAIT = shell("for i in $(seq 300); do test -e /signals/go && exit 0; sleep .1; d
 
 def make_surface_calls() -> dict[str, Any]:
     """Return attacks on privileges, kernel surface, network and others."""
+    return {"wait": WAIT, **_attack_privileges(), **_attack_residents(), **_look_for_others()}
+
+
+def _attack_privileges() -> dict[str, Any]:
     numbers = {name: one["call"] for name, one in SYSCALLS.items()}
     capabilities = "grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status"
     return {
-        "wait": WAIT,
         "1 sweep": python(SWEEP.replace("CALLS", json.dumps(numbers))),
         "2 capabilities": shell(f'{capabilities}; sh -c "{capabilities}; :"'),
         "3 setuid": shell(
@@ -213,7 +80,11 @@ def make_surface_calls() -> dict[str, Any]:
             'python3 -c \'open("/proc/self/exe", "r+b")\''
         ),
         "7 mounts": python(MOUNTS),
-        "9 sockets and ports": python(PORTS),
+    }
+
+
+def _attack_residents() -> dict[str, Any]:
+    return {
         "10 init": python(INIT),
         "10 kill all": shell("(sleep 60 &) ; kill -9 -1; kill -9 1; kill -STOP 1"),
         "10 after": shell("echo still here"),
@@ -225,6 +96,12 @@ def make_surface_calls() -> dict[str, Any]:
         "20 clock": shell(
             "date -s 2001-01-01; python3 -c 'import time; time.clock_settime(0, 1)'; date +%Y"
         ),
+    }
+
+
+def _look_for_others() -> dict[str, Any]:
+    return {
+        "9 sockets and ports": python(PORTS),
         "39 routes": python(ROUTES),
         "46 sibling": shell(
             "cat /dev/shm/secret /tmp/kept; wc -l </proc/net/arp; "
@@ -237,42 +114,13 @@ def make_surface_calls() -> dict[str, Any]:
     }
 
 
-BOMB = "import os\ntry:\n    while True: os.fork()\nexcept OSError: os._exit(1)"
-STUBBORN = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"
-DETACHED = """
-import os, signal, sys, time
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        for number in range(1, 65):
-            try: signal.signal(number, signal.SIG_IGN)
-            except (OSError, ValueError): pass
-        while True:
-            open("/workspace/alive", "a").write("x")
-            time.sleep(.02)
-    os._exit(0)
-os.wait()
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-LAST
-"""
-SHARED_MEMORY = """
-import ctypes
-libc = ctypes.CDLL(None, use_errno=True)
-libc.shmat.restype = ctypes.c_void_p
-while True:
-    segment = libc.shmget(0, 8 << 20, 0o1600)
-    if segment == -1:
-        raise SystemExit("no more segments")
-    place = libc.shmat(segment, None, 0)
-    ctypes.memset(place, 1, 8 << 20)
-"""
-
-
 def make_resource_calls() -> dict[str, Any]:
     """Return attacks on what all tasks share."""
-    spin = "import os\nfor i in range(8):\n    if os.fork() == 0: break\nwhile True: pass"
+    return {"wait": WAIT, **_use_up_memory(), **_hide(), **_use_up_disk(), **_use_up_time()}
+
+
+def _use_up_memory() -> dict[str, Any]:
     return {
-        "wait": WAIT,
         "12 bomb": python(BOMB),
         "12 shell bomb": shell(":(){ :|:& };:"),
         "12 stubborn bomb": python(STUBBORN, timeout_seconds=2),
@@ -291,6 +139,11 @@ def make_resource_calls() -> dict[str, Any]:
             "tail -n +2 /proc/sysvipc/shm | wc -l; "
             "python3 -c 'bytearray(120 << 20); print(\"memory\")'"
         ),
+    }
+
+
+def _hide() -> dict[str, Any]:
+    return {
         "15 detached": python(DETACHED.replace("LAST", "print('main is done')")),
         "15 at the limit": python(
             DETACHED.replace("LAST", "while True: time.sleep(1)"), timeout_seconds=1
@@ -298,6 +151,11 @@ def make_resource_calls() -> dict[str, Any]:
         "15 after": shell(
             "a=$(stat -c %s alive); sleep .3; test $a = $(stat -c %s alive) && echo dead; rm alive"
         ),
+    }
+
+
+def _use_up_disk() -> dict[str, Any]:
+    return {
         "17 huge": python("import os\nopen('f', 'w').close()\nos.truncate('f', 2**63 - 1)"),
         "17 full": shell("fallocate -l 10G big; head -c 500m /dev/zero >big"),
         "17 empty": shell("rm -f big; stat -f -c '%a' . >/dev/null && echo freed"),
@@ -309,6 +167,12 @@ def make_resource_calls() -> dict[str, Any]:
             "import os\nopen('a', 'w').close()\n"
             "for i in range(65536): os.setxattr('a', f'user.{i}', b'x')"
         ),
+    }
+
+
+def _use_up_time() -> dict[str, Any]:
+    spin = "import os\nfor i in range(8):\n    if os.fork() == 0: break\nwhile True: pass"
+    return {
         "18 sync storm": shell(
             "rm -f a; for i in 1 2 3 4 5 6; do (setsid sh -c 'while :; do head -c 2m /dev/zero "
             ">/tmp/s'$i'; sync; done' &); done; sleep .5; echo stormed"
@@ -325,17 +189,19 @@ def make_resource_calls() -> dict[str, Any]:
 
 def make_file_calls(*, secret: str, marker: str) -> dict[str, Any]:
     """Return what is planted for whoever reads the files on the host."""
-    config = (
-        f"[core]\n\tfsmonitor = touch {marker}; false\n\tsshCommand = touch {marker}\n"
-        f"\tattributesFile = /workspace/.attributes\n\tpager = touch {marker}\n"
-        f'[filter "evil"]\n\tclean = touch {marker}; cat\n\tsmudge = touch {marker}; cat\n'
-        f'[diff "evil"]\n\tcommand = touch {marker}\n\ttextconv = touch {marker}; cat\n'
-        f"[diff]\n\texternal = touch {marker}\n"
-    )
-    fake = f"#!/bin/sh\ntouch {marker}\n"
-    modules = '[submodule "sub"]\n\tpath = "sub\r"\n\turl = ext::touch\n\tignore = none\n'
     return {
         "wait": WAIT,
+        **_plant_links(secret),
+        **_plant_odd_files(marker),
+        **_plant_tools(marker),
+        **_plant_repositories(marker),
+        **_plant_names(secret),
+        **_plant_executed(marker),
+    }
+
+
+def _plant_links(secret: str) -> dict[str, Any]:
+    return {
         "22 links": shell(
             f"ln -s /etc/shadow out.txt; ln -s / d; ln -s {secret} host; ln -s {secret}/passwd s"
         ),
@@ -348,6 +214,11 @@ def make_file_calls(*, secret: str, marker: str) -> dict[str, Any]:
             "ln -s /proc/1/root root; ln -s /proc/self/cwd cwd"
         ),
         "24 read": call("read_file", path="magic"),
+    }
+
+
+def _plant_odd_files(marker: str) -> dict[str, Any]:
+    return {
         "25 no files": shell(
             "mkdir pipes; cd pipes; mkfifo .gitignore .gitattributes .gitmodules; "
             "mkdir result.json; mknod device c 1 3; mknod disk b 7 0; "
@@ -372,6 +243,12 @@ def make_file_calls(*, secret: str, marker: str) -> dict[str, Any]:
             '    z.writestr("bomb", bytes(1 << 24))\n'
             "'; ls"
         ),
+    }
+
+
+def _plant_tools(marker: str) -> dict[str, Any]:
+    fake = f"#!/bin/sh\ntouch {marker}\n"
+    return {
         "29 own tools": shell(
             "mkdir -p ~/.local/bin; "
             "for one in xz unxz gzip gunzip unpigz pigz tar git docker-init sleep sh; do "
@@ -380,6 +257,19 @@ def make_file_calls(*, secret: str, marker: str) -> dict[str, Any]:
             "(echo x >/usr/bin/$one) 2>/dev/null && echo wrote; done; true"
         ),
         "29 back": shell("/bin/rm -rf ~/.local/bin; echo removed"),
+    }
+
+
+def _plant_repositories(marker: str) -> dict[str, Any]:
+    config = (
+        f"[core]\n\tfsmonitor = touch {marker}; false\n\tsshCommand = touch {marker}\n"
+        f"\tattributesFile = /workspace/.attributes\n\tpager = touch {marker}\n"
+        f'[filter "evil"]\n\tclean = touch {marker}; cat\n\tsmudge = touch {marker}; cat\n'
+        f'[diff "evil"]\n\tcommand = touch {marker}\n\ttextconv = touch {marker}; cat\n'
+        f"[diff]\n\texternal = touch {marker}\n"
+    )
+    fake = f"#!/bin/sh\ntouch {marker}\n"
+    return {
         "32 nested": shell(
             "/usr/bin/git init -q sub; echo 1 >sub/f; "
             f"for one in .git sub/.git; do printf %s {shlex.quote(config)} >>$one/config; "
@@ -389,6 +279,12 @@ def make_file_calls(*, secret: str, marker: str) -> dict[str, Any]:
             "for one in . sub; do echo '* filter=evil diff=evil' >$one/.gitattributes; done; "
             "cp .gitattributes .attributes; echo more >>README"
         ),
+    }
+
+
+def _plant_names(secret: str) -> dict[str, Any]:
+    modules = '[submodule "sub"]\n\tpath = "sub\r"\n\turl = ext::touch\n\tignore = none\n'
+    return {
         "34 gitlinks": shell(
             f"printf %s {shlex.quote(modules)} >.gitmodules; "
             "mkdir -p deep/.GIT 'deep/.git ' 'deep/git~1' 'cr\r' 'deep/er'; echo x >deep/.GIT/x; "
@@ -397,6 +293,12 @@ def make_file_calls(*, secret: str, marker: str) -> dict[str, Any]:
             "/usr/bin/git -c core.fsmonitor=false update-index --add --cacheinfo "
             "160000,1234567812345678123456781234567812345678,link; echo planted"
         ),
+    }
+
+
+def _plant_executed(marker: str) -> dict[str, Any]:
+    fake = f"#!/bin/sh\ntouch {marker}\n"
+    return {
         "37 executed": shell(
             "mkdir -p .vscode .husky .github/workflows; echo '{}' >.vscode/tasks.json; "
             f"echo 'touch {marker}' >.envrc; printf %s {shlex.quote(fake)} >.husky/post-checkout; "
