@@ -34,6 +34,7 @@ class Restorer:
         self._reader = reader
         self._top = top
         self._owner = owner
+        self._gives_away = os.geteuid() == 0
 
     def bring(self, live: TreeState, target: TreeState) -> TreeState:
         """Make the live files equal to the target.
@@ -129,29 +130,31 @@ class Restorer:
             for chunk in blob.chunks:
                 written.update(chunk)
                 _write_all(descriptor, chunk)
-            return self._seal(descriptor, replace(entry, oid=written.hexdigest()))
+            return self._seal(descriptor, entry, written.hexdigest())
         finally:
             os.close(descriptor)
 
-    def _seal(self, descriptor: int, entry: Entry) -> Entry:
+    def _seal(self, descriptor: int, entry: Entry, oid: str) -> Entry:
         """Give a new file its owner, mode and time; describe it as the kernel shows it."""
-        if os.geteuid() == 0:
+        if self._gives_away:
             os.fchown(descriptor, *self._owner)
         os.fchmod(descriptor, entry.mode)  # after the chown, which clears set-id bits
         os.utime(descriptor, ns=(entry.mtime_ns, entry.mtime_ns))
         status = os.fstat(descriptor)
-        return replace(
-            entry,
-            mode=stat.S_IMODE(status.st_mode),
-            size=status.st_size,
-            mtime_ns=status.st_mtime_ns,
-            signature=signature_of(status),
+        return Entry(  # `replace` takes four times as long, a second for 100,000 files
+            EntryKind.FILE,
+            stat.S_IMODE(status.st_mode),
+            status.st_size,
+            oid,
+            b"",
+            status.st_mtime_ns,
+            signature_of(status),
         )
 
     def _finish(self, descriptor: int, want: Directory, entries: dict[bytes, Entry]) -> Directory:
         """Give a directory its owner, mode and time, once all in it is done."""
         status = os.fstat(descriptor)
-        if os.geteuid() == 0 and (status.st_uid, status.st_gid) != self._owner:
+        if self._gives_away and (status.st_uid, status.st_gid) != self._owner:
             os.fchown(descriptor, *self._owner)
         if (stat.S_IMODE(status.st_mode), status.st_mtime_ns) != (want.mode, want.mtime_ns):
             os.fchmod(descriptor, want.mode)
@@ -160,7 +163,7 @@ class Restorer:
         return Directory(stat.S_IMODE(status.st_mode), status.st_mtime_ns, entries)
 
     def _chown(self, parent: int, name: bytes) -> None:
-        if os.geteuid() == 0:
+        if self._gives_away:
             os.chown(name, *self._owner, dir_fd=parent, follow_symlinks=False)
 
 
