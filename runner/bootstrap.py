@@ -19,7 +19,7 @@ from runner.adapters.process_identity import is_holder_gone, make_holder
 from runner.adapters.results import FolderResultsWriter
 from runner.adapters.sql import open_sql_store
 from runner.adapters.system_clock import SystemClock, SystemEntropy
-from runner.application.capacity import Capacity, HostSize
+from runner.application.capacity import Capacity, HostSize, LeastRoom
 from runner.application.examine_host import Doctor, KnownImage, ProbeRoom
 from runner.application.ports.results import ResultsWriter
 from runner.application.services import Services
@@ -87,6 +87,9 @@ def open_app(settings: Settings) -> Iterator[App]:
         )
         size = HostSize(memory_mib=settings.memory_mib, cpu_thousandths=settings.cpu_thousandths)
         yield App(
+            least_room=LeastRoom(
+                free_mib=settings.least_free_mib, free_inodes=settings.least_free_inodes
+            ),
             settings=settings,
             services=services,
             capacity=Capacity(size),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from runner.errors import MissingError
+from runner.errors import MissingError, UsageError
 
 RESERVED_MIB = 1024
 """Memory that is left to the host and the engine."""
@@ -32,6 +32,9 @@ class Settings:
     """uid and gid that run inside."""
     environment: Mapping[str, str]
     """The runner's environment, from which policies pass names on."""
+    least_free_mib: int
+    """With less on a file system that runs fill, no run starts."""
+    least_free_inodes: int
     mount_roots: tuple[str, ...] = ()
     """The operator's list: mounts of policies must lie below one of these."""
 
@@ -40,7 +43,8 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
     """Read settings from an environment (default: the process's own).
 
     Raises:
-        MissingError: neither FORKYARD_HOME nor HOME says where to keep things.
+        MissingError: nothing says where to keep things.
+        UsageError: a variable has a value that cannot be used.
     """
     env = dict(os.environ if environment is None else environment)
     home = _find_home(env)
@@ -48,11 +52,13 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         home=home,
         store_url=env.get("FORKYARD_STORE", f"sqlite:///{quote(str(home))}/store.db"),
         engine_url=env.get("DOCKER_HOST", "unix:///var/run/docker.sock"),
-        memory_mib=int(env.get("FORKYARD_MEMORY_MIB") or _measure_memory_mib()),
+        memory_mib=_read_count(env, "FORKYARD_MEMORY_MIB", _measure_memory_mib(), least=1),
+        least_free_mib=_read_count(env, "FORKYARD_LEAST_FREE_MIB", 2048),
+        least_free_inodes=_read_count(env, "FORKYARD_LEAST_FREE_INODES", 20_000),
         cpu_thousandths=1000 * (os.cpu_count() or 1),
         owner=_find_owner(os.geteuid(), os.getegid()),
         environment=env,
-        mount_roots=tuple(filter(None, env.get("FORKYARD_MOUNT_ROOTS", "").split(":"))),
+        mount_roots=_read_folders(env, "FORKYARD_MOUNT_ROOTS"),
     )
 
 
@@ -64,6 +70,24 @@ def _find_home(env: Mapping[str, str]) -> Path:
     if env.get("HOME"):
         return Path(env["HOME"]) / ".local/share/forkyard"
     raise MissingError("set FORKYARD_HOME to a folder that Forkyard may keep its state in")
+
+
+def _read_count(env: Mapping[str, str], name: str, default: int, *, least: int = 0) -> int:
+    text = env.get(name) or str(default)
+    # longer ones are no amounts, and Python refuses to read the longest
+    if not (text.isascii() and text.isdecimal() and len(text) <= 18 and int(text) >= least):
+        raise UsageError(f"{name} is {text!r}: a whole number from {least} up is expected")
+    return int(text)
+
+
+def _read_folders(env: Mapping[str, str], name: str) -> tuple[str, ...]:
+    folders = tuple(filter(None, env.get(name, "").split(":")))
+    for folder in folders:
+        if not Path(folder).is_absolute():
+            raise UsageError(
+                f"{name} has {folder!r}: absolute folders, separated by colons, are expected"
+            )
+    return folders
 
 
 def _find_owner(uid: int, gid: int) -> tuple[int, int]:

@@ -25,7 +25,7 @@ from sandbox.probes import (
     make_probes,
     run_probe,
 )
-from sandbox.sandbox import LaidSource, Sandbox, SandboxHost, SandboxSpec
+from sandbox.sandbox import LaidSource, Room, Sandbox, SandboxHost, SandboxSpec
 from sandbox.snapshot import (
     CommitId,
     Coverage,
@@ -67,6 +67,7 @@ __all__ = [
     "Probe",
     "RepositoryError",
     "RepositoryId",
+    "Room",
     "Sandbox",
     "SandboxError",
     "SandboxHost",

@@ -70,6 +70,8 @@ class CommandResult:
     cpu_seconds: float = 0.0
     killed_processes: int = 0
     """Processes that were still alive when it ended and had to be killed."""
+    limit: str = ""
+    """Name of the policy's limit on the volume that was used up: disk_mib or inodes."""
     detail: str = ""
     """Facts behind the ending, for a person: the counter or the signal that said so."""
 

@@ -7,7 +7,7 @@ forks a whole container is to stand beside them: nothing here says how files rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -48,6 +48,18 @@ class SandboxSpec:
     environment: tuple[tuple[str, str], ...] = ()
     line: str = ""
     """Name of the line of snapshots that its own go to; empty for the task's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What is free on a file system that sandboxes fill."""
+
+    used_for: str
+    """home or engine."""
+    path: str
+    free_bytes: int
+    free_inodes: int | None
+    """None where the file system does not count them."""
 
 
 class Sandbox(Protocol):
@@ -104,6 +116,14 @@ class SandboxHost(Protocol):
 
         Raises:
             EngineUnavailableError: there is none.
+        """
+        ...
+
+    def list_rooms(self) -> Sequence[Room]:
+        """Return what is free where volumes, store and containers are, each place once.
+
+        Raises:
+            EngineError: the engine does not say where its containers are.
         """
         ...
 

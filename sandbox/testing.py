@@ -18,7 +18,7 @@ from sandbox.errors import (
     SnapshotError,
     SourceError,
 )
-from sandbox.sandbox import LaidSource, Sandbox, SandboxSpec
+from sandbox.sandbox import LaidSource, Room, Sandbox, SandboxSpec
 from sandbox.snapshot import CommitId, RepositoryId, Snapshot, SnapshotId, SnapshotTaken
 from sandbox.source import ImportedSource, Source
 from sandbox.testing_files import (
@@ -121,7 +121,7 @@ class MemoryStore:
         self.entries[commit] = dict(entries)
         self.aside[commit] = aside
         return Snapshot(
-            snapshot_id=SnapshotId(digest_json([content_id, "memory"])),
+            snapshot_id=SnapshotId(digest_json([content_id, source.repository_id, "memory"])),
             content_id=content_id,
             repository_id=source.repository_id,
             base_commit=source.commit,
@@ -238,6 +238,8 @@ class MemorySandboxHost:
             name: MemoryUserRepository(name, one) for name, one in sources.items()
         }
         """What exports write to, by the sources' locations."""
+        self.rooms = [Room(used_for="home", path="/home", free_bytes=1 << 40, free_inodes=None)]
+        """What is free; a test may take it away."""
         self.opened = 0
         """How many were ever made."""
 
@@ -260,6 +262,10 @@ class MemorySandboxHost:
     def check_engine(self) -> None:
         """Answer, unless a fault strikes; see SandboxHost."""
         self.strike(FaultPoint.ENGINE)
+
+    def list_rooms(self) -> Sequence[Room]:
+        """Return what a test says is free; see SandboxHost."""
+        return tuple(self.rooms)
 
     def resolve_image(self, reference: str) -> str:
         """Return the id of an image; see SandboxHost."""

@@ -20,6 +20,14 @@ class HostSize:
     """Cores times 1000, before over-commitment."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeastRoom:
+    """What has to be free on each file system for a run to start."""
+
+    free_mib: int = 2048
+    free_inodes: int = 20_000
+
+
 class Capacity:
     """Counts what the running tasks were promised. Thread-safe."""
 

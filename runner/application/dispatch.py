@@ -26,6 +26,7 @@ from runner.application.end_idle_run import (
 from runner.application.end_run import RunEnd
 from runner.application.keep_leases import LeaseKeeper
 from runner.application.recover import break_dead_leases, list_due_runs, remove_leftovers
+from runner.application.room import find_shortage
 from runner.application.services import Services
 from runner.application.stopping import StopReason
 from runner.application.verify_task import VerifyCache
@@ -44,6 +45,9 @@ REREAD_SECONDS = 1.0
 
 REAP_SECONDS = 60.0
 """How often left-overs on the engine are looked for."""
+
+ROOM_SECONDS = 1.0
+"""How long a look at the room on the disks is good for."""
 
 log = structlog.get_logger()
 
@@ -86,6 +90,9 @@ class Dispatcher:
         """As the store said at the last look."""
         self._waiting: dict[RunId, Limits] = {}
         """What due runs need that have found no room yet."""
+        self._shortage = ""
+        """Why no run starts; empty while there is room on the disks."""
+        self._measured_at = -ROOM_SECONDS
         self._changed = True
         """A run has ended since the last look."""
         self._looked_at = services.clock.monotonic()
@@ -165,7 +172,7 @@ class Dispatcher:
         A run that has to wait is not read again: there may be thousands, and this is asked often.
         """
         expired = find_expired(run, self._batches[run.batch_id], now=self._services.clock.now())
-        if expired is None and self._has_to_wait(run):
+        if expired is None and (self._has_to_wait(run) or self._is_short_of_room(run)):
             return False
         with self._services.store.read() as view:
             task = view.get_task(run.task_id)
@@ -190,6 +197,22 @@ class Dispatcher:
             return True
         known = self._waiting.get(run.run_id)
         return known is not None and not self._capacity.can_hold_now(known)
+
+    def _is_short_of_room(self, run: Run) -> bool:
+        """Tell whether runs wait for room on a disk; said once when it begins and when it ends."""
+        now = self._services.clock.monotonic()
+        if now - self._measured_at < ROOM_SECONDS:
+            return bool(self._shortage)
+        self._measured_at = now
+        shortage = find_shortage(self._services)
+        if shortage and not self._shortage:
+            log.warning("runs.waiting", problem=shortage)
+            with self._services.store.read() as view:
+                self._on_activity(view.get_task(run.task_id), f"waiting for room: {shortage}")
+        if self._shortage and not shortage:
+            log.info("runs.going_on")
+        self._shortage = shortage
+        return bool(shortage)
 
     def _end(self, run: Run, task: Task, end: RunEnd) -> bool:
         if end_idle_run(run, self._services, end):

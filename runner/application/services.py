@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from runner.application.capacity import LeastRoom
 from runner.application.ports.clock import Clock, Entropy
 from runner.application.ports.model import ModelCatalog
 from runner.application.ports.queue import RunQueue
@@ -30,6 +31,8 @@ class Services:
     passed_environment: Mapping[str, str]
     """The runner's environment, from which a policy's `env.pass` takes names."""
     version: str
+    least_room: LeastRoom = field(default_factory=LeastRoom)
+    """With less on a file system no run starts here."""
 
     def make_id(self, kind: str) -> str:
         """Return a new id of a kind (batch, task, session, run, message, call)."""

@@ -119,6 +119,8 @@ def _name_ending(result: CommandResult, output: ToolOutput, limits: Limits) -> s
         case Ending.TIMED_OUT:
             seconds = round(output.timeout_seconds)
             return f"timed out after {seconds} s ({_name_limit(output.timeout_limit)})"
+        case Ending.DISK_FULL if result.limit == "inodes":
+            return f"too many files (policy limit inodes {limits.inodes})"
         case _:
             return _ENDINGS[result.ending].format(limits=limits)
 

@@ -64,10 +64,12 @@ class BatchStanding(Good):
     """A batch as it stands."""
 
     report: BatchReport
+    shortage: str = ""
+    """What keeps its queued tasks from starting on this host; empty when nothing does."""
 
     def to_json(self) -> dict[str, Json]:
         """Return the object of `batch status` and `batch submit`."""
-        return self.report.to_status_json()
+        return {**self.report.to_status_json(), "waiting_because": self.shortage or None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,9 @@ REFRESHES_PER_SECOND = 2
 PHASES = ("preparing", "checking the files as they are", "verifying", "suspended")
 """Activities that are a state of their own; all others are the agent at work."""
 
+WAITING = "waiting for "
+"""So begin those that say what a task waits for."""
+
 STYLES = {
     RunState.RUNNING: "cyan",
     RunState.NEEDS_ATTENTION: "yellow",
@@ -112,7 +115,7 @@ class PlainLines:
 
 def name_phase(activity: str) -> str:
     """Return the state that an activity belongs to; empty for an outcome, which `ended` tells."""
-    if activity in PHASES:
+    if activity in PHASES or activity.startswith(WAITING):
         return activity
     return "" if activity in set(Outcome) else "working"
 

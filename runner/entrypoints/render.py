@@ -86,8 +86,8 @@ def _list_lines(answer: Answer) -> Iterable[str]:  # noqa: C901, PLR0911, PLR091
             return _show_ended(answer)
         case DemoEnded(batch, _):
             return [*_show_ended(batch), "", *_show_next_steps(answer)]
-        case BatchStanding(report):
-            return _show_standing(report)
+        case BatchStanding():
+            return _show_standing(answer)
         case BatchChecked():
             return _show_checked(answer)
         case Cancelled(kind, name, open_tasks):
@@ -172,9 +172,12 @@ def _find_task(report: BatchReport, outcome: Outcome) -> TaskReport | None:
     return next((task for task in report.tasks if task.outcome is outcome), None)
 
 
-def _show_standing(report: BatchReport) -> Iterator[str]:
+def _show_standing(answer: BatchStanding) -> Iterator[str]:
+    report = answer.report
     yield f"batch {report.batch.batch_id} ({report.batch.spec.name}): {_sum_up(report)}"
     yield f"results: {report.batch.results_dir}"
+    if answer.shortage:
+        yield f"no run starts here: {show_line(answer.shortage, 300)}"
     yield from _show_waiting(report)
 
 

@@ -28,6 +28,9 @@ _FATAL = {
 }
 
 
+_ROOM = {"disk_mib": "bytes", "inodes": "inodes"}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndingFacts:
     """What is known once everything of a command is gone."""
@@ -41,6 +44,8 @@ class EndingFacts:
     """Growth of the kernel's counter during the command."""
     disk_full: bool = False
     """The volume has no free bytes or inodes left: that is why a failing command failed."""
+    used_up: str = ""
+    """Name of the limit that nothing is left of."""
     disk_over: bool = False
     """A watched volume holds more than its limit: the command must not count as done."""
 
@@ -51,6 +56,8 @@ class JudgedEnding:
 
     ending: Ending
     exit_code: int | None
+    limit: str
+    """Name of the volume's limit that was used up, where that is the ending."""
     detail: str
 
 
@@ -62,6 +69,7 @@ def judge_ending(facts: EndingFacts) -> JudgedEnding:
     return JudgedEnding(
         ending=ending,
         exit_code=facts.exit_code if by_itself else None,
+        limit=facts.used_up if ending is Ending.DISK_FULL else "",
         detail="; ".join(_list_facts(facts, fatal)) if ending is not Ending.EXITED else "",
     )
 
@@ -87,7 +95,7 @@ def _list_facts(facts: EndingFacts, fatal: signal.Signals | None) -> list[str]:
     if facts.pids_refused:
         told.append(f"forks refused by the limit on processes: {facts.pids_refused}")
     if facts.disk_full or facts.disk_over:
-        told.append("the task's volume is full")
+        told.append(f"the task's volume has no {_ROOM.get(facts.used_up, 'room')} left")
     if facts.cause is None and fatal is not None:
         told.append(f"exit status {facts.exit_code}: {fatal.name}")
     return told

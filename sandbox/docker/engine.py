@@ -75,6 +75,16 @@ class Engine:
         with translated("give a sign of life"):
             self._control.ping()
 
+    def data_root(self) -> str:
+        """Return the folder that the engine keeps containers and images in.
+
+        Raises:
+            EngineError: the engine failed.
+        """
+        with translated("describe itself"):
+            found: Mapping[str, Any] = self._control.info()
+        return str(found["DockerRootDir"])
+
     def image_facts(self, reference: str) -> ImageFacts:
         """Look up a local image; nothing is ever pulled.
 

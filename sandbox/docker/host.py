@@ -11,21 +11,24 @@ from pathlib import Path
 from policies import Changes
 from sandbox.docker.container import Container, open_container
 from sandbox.docker.engine import Engine, ImageFacts
+from sandbox.docker.failures import translated
 from sandbox.docker.images import ImageBuilder
 from sandbox.docker.reaper import reap
 from sandbox.docker.removals import Removals
+from sandbox.docker.room import HostRoom, KeptFree, measure_room
 from sandbox.docker.sandbox import DockerSandbox
 from sandbox.docker.specification import ContainerPlace, refuse_unenforced
 from sandbox.docker.volumes import Volume, VolumeOwner, VolumeStore
 from sandbox.docker.workspaces import Repositories, Workspaces
 from sandbox.errors import UnsupportedError
-from sandbox.sandbox import Sandbox, SandboxSpec
+from sandbox.sandbox import Room, Sandbox, SandboxSpec
 from sandbox.snapshot import CommitId, Snapshot
 from sandbox.source import ImportedSource, Source
 
 AGENT = "agent"
 """The purpose whose workspace is a registered worktree."""
 
+_STARTS_PARALLEL = 3  # more starts at once only make each slower (measured: bench)
 _IPV6 = Path("/proc/sys/net/ipv6")
 
 
@@ -42,7 +45,7 @@ class DockerSandboxHost:
         instance_id: str,
         owner: tuple[int, int],
         images: ImageBuilder | None = None,
-        starts_parallel: int = 3,
+        kept_free: KeptFree | None = None,
     ) -> None:
         """Put the parts together; nothing is made yet.
 
@@ -54,7 +57,7 @@ class DockerSandboxHost:
             instance_id: whose containers and volumes these are, on every label.
             owner: uid and gid inside.
             images: knows built-in names; without it, local references alone are resolved.
-            starts_parallel: more starts at once only make each slower (measured: bench).
+            kept_free: of the host's disk; a command that leaves less is ended.
         """
         self._engine = engine
         self._removals = Removals(engine)
@@ -64,11 +67,24 @@ class DockerSandboxHost:
         self._instance_id = instance_id
         self._uid, self._gid = owner
         self._volumes = VolumeStore(home / "work", may_mount=os.geteuid() == 0)
-        self._starts = threading.BoundedSemaphore(starts_parallel)
+        self._home = home
+        self._room = HostRoom(home, kept_free or KeptFree())
+        self._engine_place: Path | None = None
+        self._starts = threading.BoundedSemaphore(_STARTS_PARALLEL)
 
     def check_engine(self) -> None:
         """Ask the engine for a sign of life; see SandboxHost."""
         self._engine.ping()
+
+    def list_rooms(self) -> tuple[Room, ...]:
+        """Return what is free for our home and for the engine; see SandboxHost."""
+        if self._engine_place is None:
+            self._engine_place = Path(self._engine.data_root())
+        places = [("home", self._home)]
+        if self._engine_place.is_dir():  # not so where the engine is in a machine of its own
+            places.append(("engine", self._engine_place))
+        with translated("look at the room on the disk"):
+            return tuple(measure_room(used_for, path) for used_for, path in places)
 
     def resolve_image(self, reference: str) -> str:
         """Return the image id of a built-in name or a local reference; see SandboxHost."""
@@ -105,7 +121,11 @@ class DockerSandboxHost:
             )
             container = self._enter_container(spec, volume, image=image, stack=stack)
             yield DockerSandbox(
-                container=container, volume=volume, workspace=workspace, engine=self._engine
+                container=container,
+                volume=volume,
+                workspace=workspace,
+                engine=self._engine,
+                room=self._room,
             )
 
     def changes_between(self, before: Snapshot, after: Snapshot) -> Changes:

@@ -57,6 +57,16 @@ def unmount(point: str, *, detach: bool = False) -> None:
     _check(_LIBC.umount2(os.fsencode(point), flags), Path(point))
 
 
+def sync_file_system(point: Path) -> None:
+    """Write back all of a file system, and wait for it.
+
+    Raises:
+        OSError: some of what was written found no room, or was lost (EIO, ENOSPC).
+    """
+    with open_file(point, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
+        _check(_LIBC.syncfs(descriptor), point)
+
+
 def copy_sparse(template: Path, copy: Path) -> None:
     """Copy a file's data and keep its holes; the copy must not exist.
 

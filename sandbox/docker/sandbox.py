@@ -10,6 +10,7 @@ from sandbox.docker.ending import EndingFacts, judge_ending
 from sandbox.docker.engine import Engine
 from sandbox.docker.exec import ExecEnded, run_exec
 from sandbox.docker.failures import ConflictError, NotThereError
+from sandbox.docker.room import HostRoom
 from sandbox.docker.start_failure import correct_start_failure
 from sandbox.docker.volumes import Volume
 from sandbox.docker.workspaces import LiveWorkspace
@@ -22,12 +23,19 @@ class DockerSandbox:
     """A running container with a live workspace; see Sandbox."""
 
     def __init__(
-        self, *, container: Container, volume: Volume, workspace: LiveWorkspace, engine: Engine
+        self,
+        *,
+        container: Container,
+        volume: Volume,
+        workspace: LiveWorkspace,
+        engine: Engine,
+        room: HostRoom,
     ) -> None:
         self._container = container
         self._volume = volume
         self._workspace = workspace
         self._engine = engine
+        self._room = room
         self._unproved = False
 
     @property
@@ -42,6 +50,7 @@ class DockerSandbox:
             CommandRefusedError: it could not be started as it stands; nothing was started.
             SandboxLostError: the container died, or could not be proved clean afterwards.
             EngineUnavailableError: the engine stopped answering; no other command can be run.
+            DiskFullError: the host ran out of room: what was written cannot be trusted.
         """
         if self._unproved:
             raise SandboxLostError("the engine did not say what became of a command")
@@ -52,7 +61,7 @@ class DockerSandbox:
                 command,
                 container=self._container,
                 engine=self._engine,
-                stop=stop,
+                stop=self._room.watch(stop),
             )
         except EngineUnavailableError:
             # it may start the command yet, when nobody looks any more
@@ -63,6 +72,7 @@ class DockerSandbox:
             if isinstance(error, ConflictError) or not self._is_running():
                 raise SandboxLostError(f"the container is gone: {error}") from error
             raise
+        self._room.check(self._volume)
         after = self._container.group.read_counters()
         return self._judge(correct_start_failure(ended, command), before, after)
 
@@ -86,15 +96,16 @@ class DockerSandbox:
 
     def _judge(self, ended: ExecEnded, before: Counters, after: Counters) -> CommandResult:
         watched = self._volume.disk is DiskLimit.WATCHED
-        full = (watched or ended.exit_code != 0) and self._volume.is_full()
+        used_up = self._volume.used_up() if watched or ended.exit_code != 0 else ""
         judged = judge_ending(
             EndingFacts(
                 cause=ended.cause,
                 exit_code=ended.exit_code,
                 oom_kills=after.oom_kills - before.oom_kills,
                 pids_refused=after.pids_refused - before.pids_refused,
-                disk_full=full and not watched,
-                disk_over=full and watched,
+                used_up=used_up,
+                disk_full=bool(used_up) and not watched,
+                disk_over=bool(used_up) and watched,
             )
         )
         return CommandResult(
@@ -105,5 +116,6 @@ class DockerSandbox:
             wall_seconds=ended.wall_seconds,
             cpu_seconds=max(0.0, after.cpu_seconds - before.cpu_seconds),
             killed_processes=ended.killed_processes,
+            limit=judged.limit,
             detail=judged.detail,
         )

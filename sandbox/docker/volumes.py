@@ -32,6 +32,10 @@ from sandbox.git.removal import remove_entry
 
 log = structlog.get_logger(__name__)
 
+DISK_MIB = "disk_mib"
+INODES = "inodes"
+"""Names of the policy's limits on a volume."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
 _MIB = 1024 * 1024
 _INODE_BYTES = 256  # mke2fs.conf(5): default of ext4
@@ -65,17 +69,26 @@ class Volume:
     limits: Limits
 
     def is_full(self) -> bool:
-        """Tell whether no byte or no inode is left of what the limits allow.
+        """Tell whether no byte or no inode is left of what the limits allow; see used_up."""
+        return bool(self.used_up())
+
+    def used_up(self) -> str:
+        """Return the name of the limit that nothing is left of; empty while there is room.
 
         Raises:
             SnapshotError: a watched volume cannot be looked at.
         """
         if self.disk is DiskLimit.WATCHED:
             used = add_up(self.files)
-            too_many = used.entries > self.limits.inodes
-            return too_many or used.size_bytes > self.limits.disk_mib * _MIB
-        room = os.statvfs(self.files)
-        return room.f_bavail * room.f_frsize < _FULL_BYTES or room.f_favail == 0
+            no_inodes = used.entries > self.limits.inodes
+            no_bytes = used.size_bytes > self.limits.disk_mib * _MIB
+        else:
+            room = os.statvfs(self.files)
+            no_inodes = room.f_favail == 0
+            no_bytes = room.f_bavail * room.f_frsize < _FULL_BYTES
+        if no_bytes:
+            return DISK_MIB
+        return INODES if no_inodes else ""
 
 
 class VolumeStore:

@@ -15,7 +15,13 @@ from runner.domain.records import Batch, Run, Task
 from runner.domain.task import AgentKind, AgentSpec, BatchSpec, RepositorySpec, TaskSpec
 from runner.entrypoints.answers import BatchEnded, BatchStanding, DemoEnded, TaskListing, TaskShown
 from runner.entrypoints.exit_codes import ExitCode
-from runner.entrypoints.progress import LiveTable, PlainLines, make_progress, make_table
+from runner.entrypoints.progress import (
+    LiveTable,
+    PlainLines,
+    make_progress,
+    make_table,
+    name_phase,
+)
 from runner.entrypoints.render import render_answer
 
 AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -188,3 +194,8 @@ def test_what_agents_say_cannot_steer_a_terminal() -> None:
 
     assert "\x1b" not in text
     assert "[U+001B]" in text
+
+
+def test_what_a_task_waits_for_is_a_phase_that_is_printed() -> None:
+    assert name_phase("waiting for the engine") == "waiting for the engine"
+    assert name_phase("shell") == "working"

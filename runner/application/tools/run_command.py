@@ -91,4 +91,6 @@ def reason_of(result: CommandResult) -> str:
     """Return the stable reason of a result; empty when it is ok."""
     if result.ok:
         return ""
+    if result.ending is Ending.DISK_FULL and result.limit == "inodes":
+        return "inodes_full"
     return "nonzero_exit" if result.ending is Ending.EXITED else result.ending.value

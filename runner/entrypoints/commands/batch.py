@@ -8,8 +8,10 @@ import click
 
 from runner.application.cancel import cancel_batch
 from runner.application.describe_task import BatchFollower, describe_batch
+from runner.application.room import find_shortage
 from runner.bootstrap import App, read_batch_file
 from runner.domain.ids import BatchId
+from runner.domain.outcome import RunState
 from runner.entrypoints.answers import Answer, BatchEnded, BatchStanding, Cancelled
 from runner.entrypoints.context import Context, pass_context
 from runner.entrypoints.find_id import find_batch_id
@@ -105,8 +107,9 @@ def submit(context: Context, file: Path, results: Path) -> Answer:
 def status(context: Context, batch_id: str) -> Answer:
     """Count a batch's tasks by state and outcome; without an id, the newest batch's."""
     with context.open() as app:
-        found = find_batch_id(app, batch_id)
-        return BatchStanding(describe_batch(found, app.services))
+        report = describe_batch(find_batch_id(app, batch_id), app.services)
+        waiting = any(task.state is RunState.QUEUED for task in report.tasks)
+        return BatchStanding(report, find_shortage(app.services) if waiting else "")
 
 
 @batch.command(name="watch")
