@@ -47,14 +47,13 @@ def test_every_connection_is_set_up_durable_and_strict(tmp_path, pragma, value):
             assert ask(writer._connection, pragma) == value
 
 
-def test_the_file_is_private_and_so_is_its_new_folder(tmp_path):
-    path = tmp_path / "home" / "store.db"
+def test_the_file_is_private(tmp_path):
+    path = tmp_path / "store.db"
 
     with open_sql_store(url_of(path)) as store:
         add_task_with_run(store)
 
         modes = {one.name: one.stat().st_mode & 0o777 for one in path.parent.iterdir()}
-    assert path.parent.stat().st_mode & 0o777 == 0o700
     assert modes == {"store.db": 0o600, "store.db-wal": 0o600, "store.db-shm": 0o600}
 
 
@@ -65,6 +64,13 @@ def test_a_file_that_others_could_read_is_made_private(tmp_path):
     open_sql_store(url_of(path)).close()
 
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_folder_that_is_not_there_is_never_made(tmp_path):
+    with pytest.raises(StoreUnusableError, match=r"no folder .*/away'; make it"):
+        open_sql_store(url_of(tmp_path / "away" / "store.db"))
+
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_others_may_write_to_is_refused(tmp_path):
@@ -263,6 +269,7 @@ def test_a_path_may_hold_any_character(tmp_path):
 
 def test_a_database_of_a_newer_release_is_refused_and_left_alone(tmp_path):
     path = tmp_path / "store.db"
+    path.parent.mkdir(mode=0o700)
     open_sql_store(url_of(path)).close()
     plain = sqlite3.connect(path)
     plain.execute("UPDATE alembic_version SET version_num = '9999'")

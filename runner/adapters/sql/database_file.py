@@ -35,7 +35,7 @@ _OCTAL = re.compile(r"\\([0-7]{3})")  # how the kernel writes blanks in mount po
 
 
 def prepare_database_file(path: Path, *, mountinfo: str) -> None:
-    """Make the file (0600) and its folder (0700) where missing, and check what is there.
+    """Make the file (0600) where missing, never its folder, and check what is there.
 
     Args:
         path: the database file, absolute.
@@ -43,10 +43,14 @@ def prepare_database_file(path: Path, *, mountinfo: str) -> None:
 
     Raises:
         StoreUnusableError: the file system is shared over a network or by a hypervisor, the
-            folder can be written by others, or file or folder cannot be made.
+            folder is not there or can be written by others, or the file cannot be made.
     """
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.parent.is_dir():
+            raise StoreUnusableError(
+                f"the store {str(path)!r} cannot be made: there is no folder {str(path.parent)!r};"
+                " make it, or correct FORKYARD_STORE"
+            )
         real = path.resolve()
         refuse_shared_file_system(real.parent, mountinfo=mountinfo)
         _refuse_open_folder(real.parent)
