@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,13 +42,20 @@ class Setting:
         return make_spec(**{"image": self.image, **values})
 
 
+def twin_of(location: Path) -> Path:
+    """Return where a second source with the very same commit is."""
+    return location.with_name(location.name + "-twin")
+
+
 def make_memory_setting(location: Path) -> Setting:
-    host = MemorySandboxHost({str(location): FILES}, images=["python"])
+    places = {str(location): FILES, str(twin_of(location)): FILES}
+    host = MemorySandboxHost(places, images=["python"])
     return Setting(host, _make_source(location), host.resolve_image("python"))
 
 
 def make_docker_setting(location: Path, *, engine: Engine, home: Path) -> Setting:
     make_repository(location)
+    shutil.copytree(location, twin_of(location))
     return Setting(make_docker_host(engine, home), _make_source(location), find_image(engine))
 
 

@@ -113,6 +113,8 @@ class TaskReport:
         files: dict[str, Json] = {}
         if self.files is not None:
             files = {
+                "base_commit": self.files.snapshot.base_commit,
+                "source_tree": self.files.snapshot.source_tree,
                 "coverage": self.files.snapshot.coverage.to_json(),
                 "changes": self.files.counts_to_json(),
                 "flagged": [one.to_json() for one in self.files.flagged],

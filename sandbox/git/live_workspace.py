@@ -20,6 +20,7 @@ from sandbox.git.manifest import (
     TreeState,
     identify,
     make_identity,
+    make_origin,
 )
 from sandbox.git.objects import ObjectReader
 from sandbox.git.reading import SnapshotParts, get_parts, load_state
@@ -219,7 +220,8 @@ class GitWorkspace:
         target = load_state(reader, parts, self._setting.base)
         live = self._walk(former, HashingSink()).state
         written = self._bring(reader, live, target)
-        found = identify(written, snapshot.base_commit).snapshot_id
+        origin = make_origin(snapshot.repository_id, snapshot.base_commit)
+        found = identify(written, origin).snapshot_id
         if found != snapshot.snapshot_id:
             raise SnapshotError(f"restoring {snapshot.snapshot_id} gave {found}")
         if parts.is_start:
@@ -267,7 +269,7 @@ def make_snapshot(like: Snapshot, trees: RecordedTrees, coverage: Coverage) -> S
     identity = make_identity(
         manifest_tree=trees.manifest_tree,
         times_tree=trees.times_tree,
-        base_commit=like.base_commit,
+        origin=make_origin(like.repository_id, like.base_commit),
     )
     return replace(
         like,

@@ -18,6 +18,7 @@ from typing import Final, TypeAlias
 from policies import EntryKind, digest_json
 from sandbox.errors import SnapshotError
 from sandbox.git.trees import EMPTY_TREE, MODE_FILE, MODE_TREE, TreeEntry, blob_id, tree_id
+from sandbox.snapshot import RepositoryId
 
 WORKSPACE: Final = b"workspace"
 ROOTS: Final = (b"home", b"tmp", WORKSPACE)
@@ -93,11 +94,11 @@ class Identity:
     times_tree: str
 
 
-def make_identity(*, manifest_tree: str, times_tree: str, base_commit: str) -> Identity:
-    """Derive the ids from the trees of manifests and times."""
+def make_identity(*, manifest_tree: str, times_tree: str, origin: str) -> Identity:
+    """Derive the ids from the trees of manifests and times, and from where the files came."""
     content_id = digest_json({"manifest": manifest_tree})
     snapshot_id = digest_json(
-        {"base": base_commit, "layer": "", "manifest": manifest_tree, "times": times_tree}
+        {"layer": "", "manifest": manifest_tree, "origin": origin, "times": times_tree}
     )
     return Identity(
         content_id=content_id,
@@ -107,7 +108,12 @@ def make_identity(*, manifest_tree: str, times_tree: str, base_commit: str) -> I
     )
 
 
-def identify(state: TreeState, base_commit: str) -> Identity:
+def make_origin(repository_id: RepositoryId, base_commit: str) -> str:
+    """Return what tells equal files of two sources apart: each has a store of its own."""
+    return f"{repository_id}:{base_commit}"
+
+
+def identify(state: TreeState, origin: str) -> Identity:
     """Compute the ids of a state without any repository."""
     manifests: dict[str, str] = {}
     times: dict[str, str] = {}
@@ -118,7 +124,7 @@ def identify(state: TreeState, base_commit: str) -> Identity:
     return make_identity(
         manifest_tree=_fanned_tree(manifests),
         times_tree=_fanned_tree(times),
-        base_commit=base_commit,
+        origin=origin,
     )
 
 

@@ -18,6 +18,7 @@ from sandbox.git.manifest import (
     decode_directory,
     directory_key,
     make_identity,
+    make_origin,
 )
 from sandbox.git.names import is_git_path
 from sandbox.git.objects import ObjectReader
@@ -38,10 +39,10 @@ class SnapshotParts:
     manifest_tree: str
     times_tree: str
 
-    def identity(self, base_commit: str) -> Identity:
+    def identity(self, origin: str) -> Identity:
         """Return the ids that follow from the parts."""
         return make_identity(
-            manifest_tree=self.manifest_tree, times_tree=self.times_tree, base_commit=base_commit
+            manifest_tree=self.manifest_tree, times_tree=self.times_tree, origin=origin
         )
 
 
@@ -78,7 +79,8 @@ def get_parts(reader: ObjectReader, snapshot: Snapshot) -> SnapshotParts:
     parts = find_parts(reader, snapshot.commit)
     if parts is None:
         raise SnapshotError(f"commit {snapshot.commit} of {snapshot.snapshot_id} is missing")
-    if parts.identity(snapshot.base_commit).snapshot_id != snapshot.snapshot_id:
+    origin = make_origin(snapshot.repository_id, snapshot.base_commit)
+    if parts.identity(origin).snapshot_id != snapshot.snapshot_id:
         raise SnapshotError(f"commit {snapshot.commit} is not {snapshot.snapshot_id}")
     return parts
 

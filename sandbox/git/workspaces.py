@@ -23,7 +23,7 @@ from sandbox.git.live_workspace import (
     WorkspaceSetting,
     empty_coverage,
 )
-from sandbox.git.manifest import DirectoryDelta, Entry
+from sandbox.git.manifest import DirectoryDelta, Entry, make_origin
 from sandbox.git.objects import ObjectReader
 from sandbox.git.reading import (
     ManifestReader,
@@ -285,7 +285,7 @@ class GitWorkspaces:
 
 
 def _start_of(imported: ImportedSource, parts: SnapshotParts, commit: str) -> Snapshot:
-    identity = parts.identity(imported.commit)
+    identity = parts.identity(make_origin(imported.repository_id, imported.commit))
     return Snapshot(
         snapshot_id=SnapshotId(identity.snapshot_id),
         content_id=identity.content_id,

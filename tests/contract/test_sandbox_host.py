@@ -7,9 +7,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from host_setting import FILES, Setting, make_docker_setting, make_memory_setting
+from host_setting import FILES, Setting, make_docker_setting, make_memory_setting, twin_of
 from sandbox_builders import SMALL, open_test_engine, run
 
 from policies import ChangeKind, Mount, Network, NetworkMode, RootFilesystem
@@ -89,6 +90,18 @@ def test_importing_twice_gives_the_same(setting):
     first = setting.host.import_source(setting.source)
 
     assert setting.host.import_source(setting.source) == first
+
+
+def test_equal_files_of_two_sources_are_two_snapshots_that_compare_by_themselves(setting):
+    place = twin_of(Path(setting.source.location))
+    twin = setting.host.import_source(replace(setting.source, location=str(place)))
+
+    first, second = setting.start("t1"), setting.host.start_snapshot(twin, task_id="t2")
+
+    assert first.base_commit == second.base_commit
+    assert first.content_id == second.content_id
+    assert first.snapshot_id != second.snapshot_id
+    assert setting.host.changes_between(second, second).items == ()
 
 
 def test_tasks_on_one_source_start_from_equal_files(setting):

@@ -260,6 +260,7 @@ def test_opening_again_keeps_everything(tmp_path):
 
 def test_a_path_may_hold_any_character(tmp_path):
     folder = tmp_path / "a b%20#\N{SNOWMAN}"
+    folder.mkdir(mode=0o700)
 
     url = URL.create("sqlite", database=str(folder / "store.db")).render_as_string()
     open_sql_store(url).close()
@@ -269,7 +270,6 @@ def test_a_path_may_hold_any_character(tmp_path):
 
 def test_a_database_of_a_newer_release_is_refused_and_left_alone(tmp_path):
     path = tmp_path / "store.db"
-    path.parent.mkdir(mode=0o700)
     open_sql_store(url_of(path)).close()
     plain = sqlite3.connect(path)
     plain.execute("UPDATE alembic_version SET version_num = '9999'")

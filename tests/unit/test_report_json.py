@@ -141,6 +141,15 @@ def test_changes_count_what_the_patch_holds_and_ignored_paths_apart() -> None:
     assert "coverage" in report.to_json()
 
 
+def test_a_task_names_the_commit_and_the_tree_that_its_patch_lies_between() -> None:
+    report = replace(make_report(), files=TaskFiles(snapshot=SNAPSHOT, changes=Changes()))
+
+    value = report.to_json()
+
+    assert value["base_commit"] == SNAPSHOT.base_commit
+    assert value["source_tree"] == SNAPSHOT.source_tree
+
+
 def test_flagged_paths_of_the_patch_are_told_with_tool_and_reason() -> None:
     flagged = (FlaggedPath(b".envrc", "shell", "entering the folder runs it"),)
     files = TaskFiles(snapshot=SNAPSHOT, changes=Changes(), flagged=flagged)
