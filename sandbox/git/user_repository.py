@@ -17,19 +17,28 @@ from sandbox.snapshot import CommitId
 NO_COMMIT: Final = "0" * 40
 """Old value of a ref that must not exist yet: git-update-ref(1)."""
 
+ASK_SECONDS: Final = 600.0
+"""How long git may take in a user's repository: enough to index a large pack."""
+
 _NAMES: Final = ("-z", "--name-only", "--no-renames", "--no-ext-diff", "--ignore-submodules=none")
 
 
 class UserRepository:
     """Knows its place, and the checkout that the user named. No hook of it ever runs."""
 
-    def __init__(self, git: Git, location: str) -> None:
+    def __init__(self, git: Git, location: str, *, limit_seconds: float = ASK_SECONDS) -> None:
         """Find the repository.
+
+        Args:
+            git: how git is started.
+            location: what the user named.
+            limit_seconds: how long one question may take: a pipe in the place of a file blocks git.
 
         Raises:
             SourceError: there is none.
         """
         self._location = location
+        self._limit_seconds = limit_seconds
         self._git = git
         self._path = Path(os.path.realpath(location))
         checkout = self._path / ".git"
@@ -128,7 +137,14 @@ class UserRepository:
     def _ask(
         self, directory: Path, arguments: Sequence[str], *, failure: str, stdin: bytes = b""
     ) -> bytes:
-        done = self._git.attempt(directory, [*self._trusted, *arguments], stdin=stdin)
+        asked = [*self._trusted, *arguments]
+        try:
+            done = self._git.attempt(
+                directory, asked, stdin=stdin, limit_seconds=self._limit_seconds
+            )
+        except TimeoutError as error:
+            problem = f"{failure} (git gave no answer in {self._limit_seconds:g} s)"
+            raise SourceError(self._location, problem) from error
         if done.exit_code != 0:
             raise SourceError(self._location, f"{failure} ({show_stderr(done.stderr)})")
         return done.stdout

@@ -9,6 +9,7 @@ from git_builders import GitBench, run_git
 from sandbox.errors import SourceError
 from sandbox.git.repositories import GitRepositories
 from sandbox.git.user_files import CheckoutLimits
+from sandbox.git.user_repository import UserRepository
 from sandbox.snapshot import History
 from sandbox.source import Source, SourceKind
 
@@ -193,6 +194,17 @@ def test_a_pipe_or_a_link_as_ignore_file_neither_blocks_nor_counts(bench):
     found = list_files(bench, include(bench, *UNTRACKED))
 
     assert {"a", "below/b", "below/.gitignore"} == found.keys()
+
+
+def test_a_pipe_as_index_ends_in_an_error(bench):
+    bench.example.commit({"a": b"1"})
+    index = bench.example.path / ".git" / "index"
+    index.unlink()
+    os.mkfifo(index)
+    user = UserRepository(bench.repositories.git, str(bench.example.path), limit_seconds=0.5)
+
+    with pytest.raises(SourceError, match="index cannot be read"):
+        user.read_index()
 
 
 def test_a_link_in_the_place_of_a_folder_is_not_followed(bench):
