@@ -32,7 +32,7 @@ class UserRepository:
         Args:
             git: how git is started.
             location: what the user named.
-            limit_seconds: how long one question may take: a pipe in the place of a file blocks git.
+            limit_seconds: how long one answer may take: a pipe in the place of a file blocks git.
 
         Raises:
             SourceError: there is none.
