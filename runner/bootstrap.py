@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from runner.application.examine_host import Doctor, KnownImage, ProbeRoom
 from runner.application.ports.results import ResultsWriter
 from runner.application.services import Services
 from runner.domain.task import BatchSpec
+from runner.errors import MissingError
 from runner.settings import Settings
 from sandbox import Source, SourceKind
 from sandbox.docker.engine import open_engine
@@ -52,6 +54,7 @@ def open_app(settings: Settings) -> Iterator[App]:
     """Build the adapters for this host and close them afterwards.
 
     Raises:
+        MissingError: the home cannot be made.
         StoreError: the store cannot be opened safely.
         EngineError: the engine cannot be used.
         UnsupportedError: this host lacks what is needed.
@@ -84,12 +87,12 @@ def open_app(settings: Settings) -> Iterator[App]:
             is_holder_gone=is_holder_gone,
             passed_environment=settings.environment,
             version=version("forkyard"),
-        )
-        size = HostSize(memory_mib=settings.memory_mib, cpu_thousandths=settings.cpu_thousandths)
-        yield App(
             least_room=LeastRoom(
                 free_mib=settings.least_free_mib, free_inodes=settings.least_free_inodes
             ),
+        )
+        size = HostSize(memory_mib=settings.memory_mib, cpu_thousandths=settings.cpu_thousandths)
+        yield App(
             settings=settings,
             services=services,
             capacity=Capacity(size),
@@ -179,9 +182,21 @@ def _list_images(settings: Settings) -> tuple[KnownImage, ...]:
 
 
 def make_home(home: Path) -> None:
-    """Make `$FORKYARD_HOME`, readable by its owner alone."""
-    home.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
-    home.chmod(PRIVATE)
+    """Make `$FORKYARD_HOME`, readable by its owner alone.
+
+    Raises:
+        MissingError: it cannot be made, or nothing can be made in it.
+    """
+    try:
+        home.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+        home.chmod(PRIVATE)
+        with tempfile.TemporaryFile(dir=home):
+            pass
+    except OSError as error:
+        raise MissingError(
+            f"FORKYARD_HOME is {str(home)!r}: {error.strerror or error};"
+            " a folder that can be made and written to is expected"
+        ) from error
 
 
 def read_instance_id(home: Path) -> str:

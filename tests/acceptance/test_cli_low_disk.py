@@ -39,5 +39,5 @@ def test_a_setting_that_is_no_number_is_said_to_be_none(tmp_path):
 
     said = user.run("batch", "status")
 
-    assert said.code == 3
+    assert said.code == 2
     assert "FORKYARD_LEAST_FREE_INODES" in said.err
