@@ -10,7 +10,7 @@ import json
 import re
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,7 +32,7 @@ class _Rule:
     times: int
     status: int = 0
     """A made answer; 0 = the engine's own."""
-    message: str = ""
+    body: Mapping[str, object] = field(default_factory=dict)
     drop_answer: bool = False
     """The engine does it, and nobody hears of it."""
     wait: threading.Event | None = None
@@ -97,7 +97,13 @@ class EngineProxy:
 
     def answer(self, wanted: str, status: int, message: str, *, times: int = 1) -> None:
         """Answer the next requests of a kind ourselves; the engine never hears of them."""
-        self._rules.append(_Rule(re.compile(wanted), times, status=status, message=message))
+        self.answer_with(wanted, status, {"message": message}, times=times)
+
+    def answer_with(
+        self, wanted: str, status: int, body: Mapping[str, object], *, times: int = 1
+    ) -> None:
+        """Answer the next requests of a kind with an object."""
+        self._rules.append(_Rule(re.compile(wanted), times, status=status, body=body))
 
     def drop_answer(
         self, wanted: str, *, times: int = 1, then: Callable[[], object] = lambda: None
@@ -132,7 +138,7 @@ class EngineProxy:
         if rule is not None and rule.wait is not None:
             rule.wait.wait(timeout=60)
         if rule is not None and rule.status:
-            client.sendall(_make_answer(rule.status, rule.message))
+            client.sendall(_make_answer(rule.status, rule.body))
             return
         server = socket.socket(socket.AF_UNIX)
         server.connect(self._engine)
@@ -205,7 +211,7 @@ def _ask_to_close(request: bytes) -> bytes:
     return b"\r\n".join([*lines, b"Connection: close"]) + b"\r\n\r\n" + body
 
 
-def _make_answer(status: int, message: str) -> bytes:
-    body = json.dumps({"message": message}).encode()
+def _make_answer(status: int, answer: Mapping[str, object]) -> bytes:
+    body = json.dumps(answer).encode()
     head = f"HTTP/1.1 {status} Made\r\nContent-Type: application/json\r\nConnection: close\r\n"
     return head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body

@@ -11,12 +11,16 @@ from http.client import HTTPResponse
 from typing import Any
 
 from docker import APIClient
+from docker.utils import version_lt
 
 from policies import Json
 from sandbox.docker.failures import NotThereError, translated
-from sandbox.errors import EngineError, ImageMissingError
+from sandbox.errors import EngineError, ImageMissingError, UnsupportedError
 
 DEFAULT_URL = "unix:///var/run/docker.sock"
+
+OLDEST_API = "1.41"
+"""The first that knows control group namespaces of a container's own."""
 
 _REMOVE_SECONDS = 5.0  # a busy mount keeps an engine from removing; after that we say so
 _POLL_SECONDS = 0.05
@@ -284,11 +288,30 @@ def open_engine(
 
 def _connect(url: str, *, streams: int, timeout_seconds: float) -> APIClient:
     with translated(f"connect to {url}"):
+        version = _agree_on_version(url, timeout_seconds)
         client = APIClient(
-            url, version="auto", timeout=int(timeout_seconds), max_pool_size=streams
+            url, version=version, timeout=int(timeout_seconds), max_pool_size=streams
         )
     client.trust_env = False  # a proxy of the environment is not for the engine
     return client
+
+
+def _agree_on_version(url: str, timeout_seconds: float) -> str:
+    """Return the newest API version of the engine: the SDK speaks all that are not too old."""
+    asking = APIClient(url, version=OLDEST_API, timeout=int(timeout_seconds))
+    asking.trust_env = False
+    try:
+        found: Mapping[str, Any] = asking.version(api_version=False)
+    finally:
+        asking.close()
+    newest = str(found["ApiVersion"])
+    if version_lt(newest, OLDEST_API):
+        oldest = found.get("MinAPIVersion") or newest
+        raise UnsupportedError(
+            f"the engine at {url} speaks API versions {oldest} to {newest}; "
+            f"{OLDEST_API} or a newer one is needed (engine 20.10)"
+        )
+    return newest
 
 
 def _drain(reader: Any) -> bytes:
