@@ -74,10 +74,12 @@ class NotFoundError(RunnerError):
 
     code = "not_found"
 
-    def __init__(self, kind: str, name: str) -> None:
+    def __init__(self, kind: str, name: str, *, place: str = "") -> None:
         self.kind = kind
         self.name = name
-        super().__init__(f"no {kind} {name!r}")
+        """Empty: there is none of the kind at all."""
+        where = f" in {place}" if place else ""
+        super().__init__(f"no {kind} {name!r}{where}" if name else f"no {kind} yet{where}")
 
 
 class ConflictError(RunnerError):

@@ -45,6 +45,10 @@ class BatchEnded:
     interrupted: bool = False
     problems: tuple[str, ...] = ()
     """What kept results from being written."""
+    watched: bool = False
+    """It was only looked at: an interruption suspended nothing."""
+    unattended: bool = False
+    """Tasks are left, and no live process holds any of them."""
 
     @property
     def exit_code(self) -> int:
@@ -66,10 +70,16 @@ class BatchStanding(Good):
     report: BatchReport
     shortage: str = ""
     """What keeps its queued tasks from starting on this host; empty when nothing does."""
+    unattended: bool = False
+    """Tasks are left, and no live process holds any of them."""
 
     def to_json(self) -> dict[str, Json]:
         """Return the object of `batch status` and `batch submit`."""
-        return {**self.report.to_status_json(), "waiting_because": self.shortage or None}
+        return {
+            **self.report.to_status_json(),
+            "waiting_because": self.shortage or None,
+            "unattended": self.unattended,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,8 +372,8 @@ class Worked:
 
     @property
     def exit_code(self) -> int:
-        """0: a worker is stopped by a signal, and that is as wanted."""
-        return ExitCode.AS_WANTED
+        """130 when a signal has ended it, as for every command."""
+        return ExitCode.INTERRUPTED if self.interrupted else ExitCode.AS_WANTED
 
     def to_json(self) -> dict[str, Json]:
         """Return the object of `worker`."""

@@ -91,7 +91,8 @@ def _list_lines(answer: Answer) -> Iterable[str]:  # noqa: C901, PLR0911, PLR091
         case BatchChecked():
             return _show_checked(answer)
         case Cancelled(kind, name, open_tasks):
-            return [f"cancelled {kind} {name}: {open_tasks} tasks had not ended"]
+            tasks = "1 task" if open_tasks == 1 else f"{open_tasks} tasks"
+            return [f"cancelled {kind} {name}: {tasks} had not ended"]
         case TaskEnded(report, batch):
             return [*_show_task(report), f"results: {batch.report.batch.results_dir}"]
         case TaskShown(report):
@@ -135,8 +136,22 @@ def _show_ended(answer: BatchEnded) -> Iterator[str]:
     for problem in answer.problems:
         yield f"results are not complete: {show_line(problem, 300)}"
     yield from _show_waiting(report)
-    if answer.interrupted and not report.ended:
+    if report.ended:
+        return
+    if answer.unattended:
+        yield say_unattended(report)
+    elif answer.interrupted and answer.watched:
+        yield "watching has ended; the batch goes on where it is worked on"
+    elif answer.interrupted:
         yield f"suspended; `forkyard batch resume {report.batch.batch_id}` goes on"
+
+
+def say_unattended(report: BatchReport) -> str:
+    """Return what to do about a batch with tasks left that no live process holds."""
+    return (
+        "no process works on it now; "
+        f"`forkyard batch resume {report.batch.batch_id}` or a `forkyard worker` goes on"
+    )
 
 
 def _sum_up(report: BatchReport) -> str:
@@ -178,6 +193,8 @@ def _show_standing(answer: BatchStanding) -> Iterator[str]:
     yield f"results: {report.batch.results_dir}"
     if answer.shortage:
         yield f"no run starts here: {show_line(answer.shortage, 300)}"
+    elif answer.unattended:
+        yield say_unattended(report)
     yield from _show_waiting(report)
 
 
@@ -240,6 +257,8 @@ def _show_task(report: TaskReport) -> Iterator[str]:
         f"verified for {clocks.verifying_milliseconds / 1000:.1f} s"
     )
     yield f"calls:     {usage.model_calls} of {spec.budget.model_calls}, {usage.tokens} tokens"
+    if report.files is not None:
+        yield f"base:      commit {report.files.snapshot.base_commit}"
     yield f"snapshot:  {report.snapshot_id or NOTHING}"
 
 

@@ -22,12 +22,16 @@ Say = Callable[[str], None]
 
 
 def store_batch(app: App, spec: BatchSpec, *, results: Path, say: Say) -> Batch:
-    """Pin the images and store the batch; nothing is stored when an image is missing.
+    """Pin the images and store the batch.
+
+    Nothing is stored when an image is missing or the folder of results cannot be written.
 
     Raises:
+        ResultsError: the folder of results cannot be written.
         ImageMissingError: an image is not on the engine, and nothing is pulled.
         EngineError: an image that the batch builds cannot be built.
     """
+    app.results.probe(str(results.absolute()))
     pinned = pin_sources(app, pin_images(app, spec, say=say))
     return submit_batch(pinned, app.services, results=results.absolute())
 

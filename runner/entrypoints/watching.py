@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from runner.application.attended import is_unattended
 from runner.application.describe_task import BatchFollower
 from runner.application.ports.store import StoreReader
 from runner.application.report import NEEDS_A_PERSON, TaskReport
@@ -12,14 +13,20 @@ from runner.domain.outcome import RunState
 from runner.entrypoints.answers import BatchEnded
 from runner.entrypoints.context import Context
 from runner.entrypoints.progress import Progress, make_progress
+from runner.entrypoints.render import say_unattended
 from runner.entrypoints.working import suspend_on_signals
 
 LOOK_SECONDS = 0.5
 """How often the store is read."""
 
+UNATTENDED_LOOKS = 4
+"""So often in a row nobody has to work on a batch before it is said: a process may just begin."""
+
 
 def watch(app: App, context: Context, batch_id: BatchId) -> BatchEnded:
     """Return when every task has ended or only a person can go on, or on a signal.
+
+    Where no live process works on the batch, that is said once.
 
     Raises:
         NotFoundError: there is no such batch.
@@ -29,15 +36,24 @@ def watch(app: App, context: Context, batch_id: BatchId) -> BatchEnded:
     progress = make_progress(context.console, app.services.clock, look=look)
     with suspend_on_signals() as stop, progress:
         report = look()
+        unattended = 0
         while not stop.is_set():
             with app.services.store.read() as view:
                 for task in report.tasks:
                     _tell(view, task, progress, told)
             if all(one.state.terminal or one.state in NEEDS_A_PERSON for one in report.tasks):
                 break
+            unattended = unattended + 1 if is_unattended(report, app.services) else 0
+            if unattended == UNATTENDED_LOOKS:
+                context.say(say_unattended(report))
             stop.wait(LOOK_SECONDS)
             report = look()
-    return BatchEnded(report=report, interrupted=stop.is_set())
+    return BatchEnded(
+        report=report,
+        interrupted=stop.is_set(),
+        watched=True,
+        unattended=is_unattended(report, app.services),
+    )
 
 
 def _tell(view: StoreReader, task: TaskReport, progress: Progress, told: set[TaskId]) -> None:

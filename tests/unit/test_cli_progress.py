@@ -13,7 +13,15 @@ from runner.domain.ids import BatchId, RunId, SessionId, TaskId
 from runner.domain.outcome import Outcome, RunState
 from runner.domain.records import Batch, Run, Task
 from runner.domain.task import AgentKind, AgentSpec, BatchSpec, RepositorySpec, TaskSpec
-from runner.entrypoints.answers import BatchEnded, BatchStanding, DemoEnded, TaskListing, TaskShown
+from runner.entrypoints.answers import (
+    Answer,
+    BatchEnded,
+    BatchStanding,
+    Cancelled,
+    DemoEnded,
+    TaskShown,
+    Worked,
+)
 from runner.entrypoints.exit_codes import ExitCode
 from runner.entrypoints.progress import (
     LiveTable,
@@ -153,13 +161,15 @@ def test_the_live_table_draws_and_goes_away() -> None:
             ExitCode.INTERRUPTED,
         ),
         (BatchStanding(make_batch(make_report("x", Outcome.KILLED))), ExitCode.AS_WANTED),
+        (Worked(interrupted=True), ExitCode.INTERRUPTED),
+        (Worked(interrupted=False), ExitCode.AS_WANTED),
     ],
 )
-def test_expect_decides_the_exit_code_of_a_batch(answer: BatchEnded, code: ExitCode) -> None:
+def test_expect_decides_the_exit_code_of_a_batch(answer: Answer, code: ExitCode) -> None:
     assert answer.exit_code == code
 
 
-def show(answer: BatchEnded | BatchStanding | DemoEnded | TaskListing | TaskShown) -> str:
+def show(answer: Answer) -> str:
     return render_answer(answer, as_json=False).decode()
 
 
@@ -167,6 +177,28 @@ def test_an_interrupted_batch_says_how_to_go_on() -> None:
     answer = BatchEnded(report=make_batch(make_report("x", None)), interrupted=True)
 
     assert "`forkyard batch resume b1` goes on" in show(answer)
+
+
+def test_an_interrupted_watch_has_suspended_nothing() -> None:
+    report = make_batch(make_report("x", None))
+    answer = BatchEnded(report=report, interrupted=True, watched=True)
+
+    assert "watching has ended; the batch goes on where it is worked on" in show(answer)
+    assert "suspended" not in show(answer)
+    assert answer.exit_code == ExitCode.INTERRUPTED
+
+
+def test_a_batch_that_nobody_works_on_says_how_to_go_on() -> None:
+    report = make_batch(make_report("x", None))
+    left = BatchEnded(report=report, interrupted=True, watched=True, unattended=True)
+
+    for answer in (BatchStanding(report, unattended=True), left):
+        assert "no process works on it now; `forkyard batch resume b1`" in show(answer)
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, "1 task had"), (2, "2 tasks had")])
+def test_a_cancellation_counts_in_words(count: int, words: str) -> None:
+    assert words in show(Cancelled("batch", "b1", count))
 
 
 def test_a_task_that_needs_a_person_is_listed() -> None:

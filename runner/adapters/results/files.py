@@ -30,6 +30,21 @@ def write_whole(path: Path, chunks: Iterable[bytes]) -> None:
         raise ResultsError(str(path), error.strerror or str(error)) from error
 
 
+def probe_folder(folder: Path) -> None:
+    """Make a folder where it is missing, and write and remove a file in it.
+
+    Raises:
+        ResultsError: that cannot be done.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(prefix=".probing-", dir=folder) as probe:
+            probe.write(b"\n")
+    except OSError as error:
+        problem = f"{error.strerror or error}; name a folder that can be written with --results"
+        raise ResultsError(str(folder), problem) from error
+
+
 def point_link(link: Path, target: str) -> None:
     """Make a symbolic link point at a target, replacing a former link in one step.
 

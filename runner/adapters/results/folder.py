@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from policies import Json, show_path
-from runner.adapters.results.files import point_link, write_whole
+from runner.adapters.results.files import point_link, probe_folder, write_whole
 from runner.adapters.results.html import render_html
 from runner.adapters.results.junit import render_junit
 from runner.application.ports.results import TaskResults
@@ -23,6 +23,10 @@ MARKER = "result.json"
 
 class FolderResultsWriter:
     """Implements ResultsWriter."""
+
+    def probe(self, results: str) -> None:
+        """Make the folder and prove that it can be written; see the port."""
+        probe_folder(Path(results))
 
     def has_task(self, results_dir: str, name: str) -> bool:
         """Tell whether the files of a task are complete."""

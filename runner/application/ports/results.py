@@ -28,6 +28,14 @@ class TaskResults:
 class ResultsWriter(Protocol):
     """Writes results. Thread-safe; each file appears whole or not at all."""
 
+    def probe(self, results: str) -> None:
+        """Make the folder that batches get theirs in, and prove that it can be written.
+
+        Raises:
+            ResultsError: it cannot.
+        """
+        ...
+
     def has_task(self, results_dir: str, name: str) -> bool:
         """Tell whether the files of a task are complete."""
         ...

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from runner.application.attended import is_unattended
 from runner.application.cancel import cancel_batch
 from runner.application.describe_task import BatchFollower, describe_batch
 from runner.application.room import find_shortage
@@ -97,7 +98,8 @@ def submit(context: Context, file: Path, results: Path) -> Answer:
         stored = store_batch(
             app, read_batch_file(file, app.settings), results=results, say=context.say
         )
-        return BatchStanding(describe_batch(stored.batch_id, app.services))
+        report = describe_batch(stored.batch_id, app.services)
+        return BatchStanding(report, unattended=is_unattended(report, app.services))
 
 
 @batch.command()
@@ -109,7 +111,8 @@ def status(context: Context, batch_id: str) -> Answer:
     with context.open() as app:
         report = describe_batch(find_batch_id(app, batch_id), app.services)
         waiting = any(task.state is RunState.QUEUED for task in report.tasks)
-        return BatchStanding(report, find_shortage(app.services) if waiting else "")
+        shortage = find_shortage(app.services) if waiting else ""
+        return BatchStanding(report, shortage, is_unattended(report, app.services))
 
 
 @batch.command(name="watch")

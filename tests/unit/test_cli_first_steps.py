@@ -1,0 +1,157 @@
+"""What a command says in a home where there is nothing yet, without an engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from run_builders import FINISH, FIX, Yard, shell
+
+from runner.adapters.memory_store import MemoryStore
+from runner.adapters.results import FolderResultsWriter
+from runner.application.capacity import Capacity, HostSize
+from runner.bootstrap import App
+from runner.entrypoints import watching
+from runner.entrypoints.cli import run
+from runner.entrypoints.context import Context
+from runner.entrypoints.exit_codes import ExitCode, exit_code_of
+from runner.entrypoints.submitting import store_batch
+from runner.errors import ResultsError
+from runner.settings import Settings, load_settings
+
+
+@pytest.fixture
+def yard() -> Yard:
+    return Yard([shell(FIX)], [FINISH])
+
+
+@pytest.fixture
+def app(yard: Yard, tmp_path: Path) -> App:
+    return App(
+        settings=load_settings({"FORKYARD_HOME": str(tmp_path / "home")}),
+        services=yard.services,
+        capacity=Capacity(HostSize(memory_mib=4096, cpu_thousandths=4000)),
+        results=FolderResultsWriter(),
+    )
+
+
+@pytest.fixture
+def said() -> StringIO:
+    return StringIO()
+
+
+@pytest.fixture
+def context(app: App, said: StringIO) -> Context:
+    return open_with(Context(Console(file=said, width=80)), app)
+
+
+def open_with(context: Context, app: App) -> Context:
+    """Return a context that opens an application in memory."""
+
+    @contextmanager
+    def make_app(_settings: Settings) -> Iterator[App]:
+        yield app
+
+    return replace(context, read_settings=lambda: app.settings, make_app=make_app)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [(["task", "show", "tzz"], "task 'tzz'"), (["batch", "status", "bzz"], "batch 'bzz'")],
+)
+def test_what_is_not_there_is_told_with_the_home(
+    context: Context, app: App, capfd: pytest.CaptureFixture[str], arguments: list[str], kind: str
+) -> None:
+    assert run(arguments, context=context) == ExitCode.UNKNOWN
+
+    assert (
+        capfd.readouterr().err == f"forkyard: no {kind} in {app.settings.home} (FORKYARD_HOME)\n"
+    )
+
+
+@pytest.mark.parametrize("command", ["status", "resume", "watch", "report"])
+def test_a_home_without_a_batch_says_so(
+    context: Context, app: App, capfd: pytest.CaptureFixture[str], command: str
+) -> None:
+    empty = replace(app, services=replace(app.services, store=MemoryStore()))
+
+    code = run(["batch", command], context=open_with(context, empty))
+
+    assert code == ExitCode.UNKNOWN
+    assert f"no batch yet in {app.settings.home} (FORKYARD_HOME)" in capfd.readouterr().err
+
+
+def test_a_store_that_was_named_is_what_ids_belong_to(
+    context: Context, app: App, capfd: pytest.CaptureFixture[str]
+) -> None:
+    settings = load_settings({"FORKYARD_HOME": "/h", "FORKYARD_STORE": "sqlite:////s/x.db"})
+
+    run(["task", "show", "tzz"], context=open_with(context, replace(app, settings=settings)))
+
+    assert "no task 'tzz' in sqlite:////s/x.db (FORKYARD_STORE)" in capfd.readouterr().err
+
+
+def test_status_says_when_nobody_works_on_a_batch(
+    context: Context, yard: Yard, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["batch", "status"], context=context) == ExitCode.AS_WANTED
+    assert f"`forkyard batch resume {yard.batch.batch_id}`" in capfd.readouterr().out
+
+    run(["batch", "status", "--json"], context=context)
+    assert json.loads(capfd.readouterr().out)["unattended"] is True
+
+
+def test_watch_says_once_that_nobody_works_and_goes_on_watching(
+    context: Context,
+    said: StringIO,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+
+    def interrupt() -> None:
+        until = time.monotonic() + 20
+        while "no process works" not in said.getvalue() and time.monotonic() < until:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    person = threading.Thread(target=interrupt)
+    person.start()
+    code = run(["batch", "watch"], context=context)
+    person.join()
+
+    assert code == ExitCode.INTERRUPTED
+    assert said.getvalue().count("no process works on it now") == 1
+    assert "suspended" not in capfd.readouterr().out
+
+
+def test_results_that_cannot_be_written_are_told_before_anything_is_stored(
+    app: App, yard: Yard, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(ResultsError, match="name a folder that can be written with --results"):
+        store_batch(
+            app, yard.batch.spec, results=tmp_path / "file" / "results", say=lambda _line: None
+        )
+
+    with app.services.store.read() as view:
+        assert len(view.list_batches()) == 1  # the yard's own
+    assert exit_code_of(ResultsError("/r", "x")) == ExitCode.MISSING
+
+
+def test_a_probe_of_results_leaves_only_the_folder(tmp_path: Path) -> None:
+    FolderResultsWriter().probe(str(tmp_path / "a" / "results"))
+
+    assert [one.name for one in tmp_path.rglob("*")] == ["a", "results"]
