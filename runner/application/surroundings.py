@@ -46,7 +46,8 @@ def _environment(session: Session) -> Section:
             "Your files are in /workspace, a git repository; HOME is /home/agent; the rest of the "
             f"container is {sandbox.rootfs.value}. {network} A call may take "
             f"{limits.call_seconds} s; memory {limits.memory_mib} MiB, {limits.pids} processes, "
-            f"disk {limits.disk_mib} MiB. A process that outlives its call is killed."
+            f"{limits.open_files} open files in each, disk {limits.disk_mib} MiB in "
+            f"{limits.inodes} files. A process that outlives its call is killed."
         ),
     )
 
