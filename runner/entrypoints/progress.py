@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
@@ -29,6 +29,20 @@ PHASES = ("preparing", "checking the files as they are", "verifying", "suspended
 
 WAITING = "waiting for "
 """So begin those that say what a task waits for."""
+
+WORDS = ("task", "state", "doing")
+NUMBERS = ("waited", "ran", "verified", "calls", "cost")
+LEAST_IMPORTANT = ("waited", "verified", "cost", "calls", "ran")
+"""In a narrow table these are left out, in this order."""
+
+CUT = ("doing", "task")
+"""These are cut where there is no room, in this order; the state never is."""
+
+GOOD, LEAST = 20, 5
+"""To so many cells before numbers are left out, and after."""
+
+GAP = 2
+NO_COST = "-"
 
 STYLES = {
     RunState.RUNNING: "cyan",
@@ -176,51 +190,89 @@ class LiveTable:
             self._report = self._look()
         if self._report is None:
             return Table()
+        width, height = self._console.size
         with self._lock:
             doing = {
                 task_id: f"{one.activity} ({self._clock.monotonic() - one.since:.0f} s)"
                 for task_id, one in self._doing.items()
             }
-        return make_table(self._report, doing=doing, rows=max(3, self._console.height - 6))
+        return make_table(self._report, doing=doing, rows=max(3, height - 6), width=width)
 
 
-def make_table(report: BatchReport, *, doing: dict[TaskId, str], rows: int) -> Table:
-    """Return a batch as a table of at most so many rows, what is under way first."""
-    table = Table(
-        title=f"{report.batch.spec.name} · {report.batch.batch_id}", title_justify="left"
-    )
-    for heading in ("task", "state", "doing"):
-        table.add_column(heading, overflow="ellipsis", no_wrap=True)
-    for heading in ("waited", "ran", "verified", "calls", "cost"):
-        table.add_column(heading, justify="right", no_wrap=True)
+def make_table(report: BatchReport, *, doing: dict[TaskId, str], rows: int, width: int) -> Table:
+    """Return a batch as a table of at most so many rows, what is under way first.
+
+    In a narrow one what a task does is cut first, then the numbers that matter least are left out.
+    """
     order = sorted(report.tasks, key=lambda one: (one.state.terminal, one.run.started_at is None))
-    for task in order[:rows]:
-        what = doing.get(task.task.task_id, "") if not task.state.terminal else task.run.reason
-        _add_row(table, task, what)
+    shown = [_make_row(task, doing.get(task.task.task_id, "")) for task in order[:rows]]
+    table = Table(
+        title=f"{report.batch.spec.name} · {report.batch.batch_id}",
+        title_justify="left",
+        box=None,
+        padding=(0, GAP, 0, 0),
+        pad_edge=False,
+    )
+    widths = _choose_widths(shown, width)
+    for heading, cells in widths.items():
+        table.add_column(
+            heading,
+            width=cells,
+            justify="right" if heading in NUMBERS else "left",
+            overflow="ellipsis",
+            no_wrap=True,
+        )
+    for row in shown:
+        table.add_row(*(row[heading] for heading in widths))
     if len(order) > rows:
         table.caption = f"and {len(order) - rows} more"
     return table
 
 
-def _add_row(table: Table, task: TaskReport, what: str) -> None:
+def _choose_widths(rows: Sequence[Mapping[str, Text]], width: int) -> dict[str, int]:
+    """Return the columns that fit, each with its width."""
+    widths = {
+        heading: max([len(heading), *(row[heading].cell_len for row in rows)])
+        for heading in (*WORDS, *NUMBERS)
+    }
+    if all(row["cost"].plain == NO_COST for row in rows):
+        del widths["cost"]
+    for heading in LEAST_IMPORTANT:
+        if _find_excess(widths, width) <= sum(max(0, widths[one] - GOOD) for one in CUT):
+            break
+        widths.pop(heading, None)
+    for least in (GOOD, LEAST):
+        for heading in CUT:
+            excess = max(0, _find_excess(widths, width))
+            widths[heading] -= min(excess, max(0, widths[heading] - least))
+    return widths
+
+
+def _find_excess(widths: Mapping[str, int], width: int) -> int:
+    return sum(widths.values()) + GAP * (len(widths) - 1) - width
+
+
+def _make_row(task: TaskReport, doing: str) -> dict[str, Text]:
     style = STYLES.get(task.state, "")
     if task.expected is not None:
         style = "green" if task.expected else "red"
+    what = task.run.reason if task.state.terminal else doing
     usage, limit = task.run.usage, task.task.spec.budget
     # what no provider has reported is not called zero
-    cost = f"{usage.cost_micro_usd / 1_000_000:.2f}" if usage.cost_micro_usd else "-"
+    cost = f"{usage.cost_micro_usd / 1_000_000:.2f}" if usage.cost_micro_usd else NO_COST
     if limit.cost_micro_usd:
         cost += f"/{limit.cost_micro_usd / 1_000_000:.2f}"
-    table.add_row(
-        Text(task.task.spec.name),
-        Text((task.outcome or task.state).value, style=style),
-        Text(show_line(what, 60)),
-        _seconds(task.clocks.waiting_milliseconds),
-        f"{_seconds(task.clocks.running_milliseconds)}/{limit.wall_seconds} s",
-        _seconds(task.clocks.verifying_milliseconds),
-        f"{usage.model_calls}/{limit.model_calls}",
-        cost,
-    )
+    ran = _seconds(task.clocks.running_milliseconds)
+    return {
+        "task": Text(task.task.spec.name),
+        "state": Text((task.outcome or task.state).value, style=style),
+        "doing": Text(show_line(what, 60)),
+        "waited": Text(_seconds(task.clocks.waiting_milliseconds)),
+        "ran": Text(f"{ran}/{limit.wall_seconds} s"),
+        "verified": Text(_seconds(task.clocks.verifying_milliseconds)),
+        "calls": Text(f"{usage.model_calls}/{limit.model_calls}"),
+        "cost": Text(cost),
+    }
 
 
 def _seconds(milliseconds: int) -> str:

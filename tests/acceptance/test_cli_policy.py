@@ -54,3 +54,26 @@ def test_what_comes_later_is_refused_by_name(user):
 
     assert said.code == 2
     assert "reviewer" in said.json["error"]["message"]
+
+
+@pytest.mark.parametrize("path", ["docs/a.md", "/workspace/docs/a.md", "x/../docs/a.md"])
+def test_explain_judges_the_path_that_a_run_would_judge(user, path):
+    user.write(
+        "mine.yaml",
+        """\
+        version: 1
+        name: mine
+        tools: [write_file]
+        commands:
+          - id: keep
+            match: {tool: write_file, paths: ["docs/**"]}
+            then: deny
+            because: No.
+        """,
+    )
+
+    said = user.run(
+        "policy", "explain", "./mine.yaml", "--tool", "write_file", "--path", path, "--json"
+    )
+
+    assert (said.json["decision"], said.json["rule"]) == ("deny", "keep")

@@ -126,12 +126,51 @@ def test_the_table_shows_what_is_under_way_first_and_counts_the_rest() -> None:
     batch = make_batch(make_report("done"), make_report("busy", None), make_report("also"))
     console = Console(file=StringIO(), width=160, record=True)
 
-    console.print(make_table(batch, doing={TaskId("tbusy"): "shell (3 s)"}, rows=2))
+    console.print(make_table(batch, doing={TaskId("tbusy"): "shell (3 s)"}, rows=2, width=160))
 
     text = console.export_text()
     assert text.index("busy") < text.index("done")
     assert "shell (3 s)" in text
     assert "and 1 more" in text
+
+
+def draw(*tasks: TaskReport, doing: str, width: int) -> list[str]:
+    console = Console(file=StringIO(), width=width, record=True)
+    what = {one.task.task_id: doing for one in tasks}
+    console.print(make_table(make_batch(*tasks), doing=what, rows=9, width=width))
+    return [line.rstrip() for line in console.export_text().splitlines()]
+
+
+def test_in_80_columns_what_is_done_is_cut_and_the_state_is_not() -> None:
+    long = "more-itertools-windowed-complete"
+    ended = make_report("two", Outcome.INFRASTRUCTURE_ERROR, reason="the engine " * 9)
+
+    title, head, busy, other = draw(make_report(long, None), ended, doing="shell (3 s)", width=80)
+
+    assert title == "repairs · b1"
+    assert head.split()[:4] == ["task", "state", "doing", "ran"]
+    assert "  running " in busy
+    assert "shell (3 s)" in busy
+    assert " infrastructure_error  the engine " in other
+    assert "…" in other
+    assert all(len(line) <= 80 for line in (head, busy, other))
+
+
+def test_in_80_columns_short_words_leave_room_for_all_numbers() -> None:
+    _, head, busy = draw(make_report("one", None), doing="shell (3 s)", width=80)
+
+    assert head.split() == ["task", "state", "doing", "waited", "ran", "verified", "calls"]
+    assert "shell (3 s)" in busy
+
+
+@pytest.mark.parametrize("width", [30, 40, 60, 80, 100, 200])
+def test_a_table_of_any_width_has_no_column_without_a_heading(width: int) -> None:
+    ended = make_report("b" * 50, Outcome.NOT_VERIFIED, reason="it did not pass " * 9)
+
+    _, head, *rows = draw(make_report("a" * 50, None), ended, doing="shell (3 s)", width=width)
+
+    assert head.split()[:3] == ["task", "state", "doing"]
+    assert any("not_verified" in row for row in rows)
 
 
 def test_the_live_table_draws_and_goes_away() -> None:

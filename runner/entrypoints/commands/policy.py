@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from policies import ChangeKind, Policy, explain_action, explain_change, load_policy
+from runner.application.tools.workspace_path import normalise_path
 from runner.entrypoints.answers import Answer, Explained, PolicyChecked
 from runner.entrypoints.context import Context, pass_context
 from runner.entrypoints.options import json_option
@@ -50,6 +51,7 @@ def explain(  # one parameter for each option
 ) -> Answer:
     """Say what a policy decides about a call (--tool, --path) or a change (--path, --change)."""
     loaded = _load(context, name, repository)
+    path = path and normalise_path(path)
     if change is not None:
         if not path or tool:
             raise UsageError("--change goes with --path, not with --tool")
