@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from sandbox.errors import EngineError, SandboxError, SandboxLostError
 from sandbox.sandbox import SandboxSpec
 
 _TOKEN_BYTES = 3
+_UNPAUSE_SECONDS = 2.0
+_POLL_SECONDS = 0.01
 _NAMES = 3  # how many are tried where one is taken
 
 
@@ -98,6 +101,15 @@ class EnginePause:
         """Let them go on; nothing happens when they are not paused."""
         with suppress(NotThereError, ConflictError):
             self._engine.unpause(self._container_id)
+            self._await_running()
+
+    def _await_running(self) -> None:
+        """Wait until the engine knows: the event of the pause may reach it after the unpause."""
+        deadline = time.monotonic() + _UNPAUSE_SECONDS
+        while self._engine.inspect(self._container_id)["State"]["Paused"]:
+            if time.monotonic() >= deadline:
+                return  # a command will be refused, and the sandbox replaced
+            time.sleep(_POLL_SECONDS)
 
 
 def _create(
