@@ -65,12 +65,14 @@ class ImageMissingError(SandboxError):
     """The image is not on the engine."""
 
     def __init__(
-        self, image: str, *, remedy: str = "run `forkyard images build`, or `docker pull` it first"
+        self,
+        image: str,
+        *,
+        problem: str = "is not on this engine, and nothing is pulled silently",
+        remedy: str = "run `forkyard images build`, or `docker pull` it first",
     ) -> None:
         self.image = image
-        super().__init__(
-            f"image {image!r} is not on this engine, and nothing is pulled silently: {remedy}"
-        )
+        super().__init__(f"image {image!r} {problem}: {remedy}")
 
 
 class UnsupportedError(SandboxError):

@@ -13,6 +13,12 @@ from runner.domain.records import Task
 from runner.errors import ConflictError, FlaggedPathsError, UsageError
 from sandbox import CommitId, SourceKind
 
+WORDS = {
+    SourceKind.PATH: "a path",
+    SourceKind.URL: "a URL",
+    SourceKind.ARCHIVE: "an archive",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class MadeBranch:
@@ -77,8 +83,9 @@ def _find_changes(task_id: TaskId, services: Services) -> tuple[Task, TaskFiles]
     report = describe_task(task_id, services)
     kind = report.task.spec.repo.kind
     if kind != SourceKind.PATH.value:
+        source = WORDS[SourceKind(kind)]
         raise UsageError(
-            f"task {task_id} came from a {kind}; apply its changes.patch with `git apply`"
+            f"task {task_id} came from {source}; apply its changes.patch with `git apply`"
         )
     if report.files is None or all(one.ignored for one in report.files.changes.items):
         raise ConflictError(f"task {task_id} has changed nothing that a patch holds")

@@ -28,6 +28,7 @@ from runner.entrypoints.exit_codes import (
     error_to_json,
     exit_code_of,
     make_error_json,
+    message_of,
 )
 from runner.entrypoints.logs import LEVELS, set_up_logs
 from runner.entrypoints.render import render_answer, render_json
@@ -74,7 +75,7 @@ def run(arguments: Sequence[str], *, context: Context | None = None) -> int:
     except click.ClickException as error:
         return _fail_usage(error, as_json=as_json)
     except OUR_ERRORS as error:
-        _tell(error_to_json(error), str(error), as_json=as_json)
+        _tell(error_to_json(error), message_of(error), as_json=as_json)
         return exit_code_of(error)
     except (KeyboardInterrupt, click.Abort):
         _tell(make_error_json("interrupted", "interrupted"), "interrupted", as_json=as_json)

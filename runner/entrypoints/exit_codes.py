@@ -22,6 +22,7 @@ from sandbox import (
     CheckoutConflictError,
     DiskFullError,
     EngineError,
+    EngineUnavailableError,
     ImageMissingError,
     SandboxError,
     SourceError,
@@ -45,6 +46,10 @@ class ExitCode(IntEnum):
     UNKNOWN = 5
     INTERRUPTED = 130
 
+
+ENGINE_ADVICE = (
+    "start it, or point DOCKER_HOST at one that runs; `forkyard doctor` says what is missing"
+)
 
 OUR_ERRORS = (RunnerError, SandboxError, PolicyError)
 """Errors that are for the person; every other exception is a bug."""
@@ -75,11 +80,18 @@ def exit_code_of(error: Exception) -> ExitCode:
     return ExitCode.NOT_AS_WANTED if found is None else found
 
 
+def message_of(error: Exception) -> str:
+    """Return what a person is told; for an engine that is away, also what to do."""
+    if isinstance(error, EngineUnavailableError):
+        return f"{error}; {ENGINE_ADVICE}"
+    return str(error)
+
+
 def error_to_json(error: Exception) -> dict[str, Json]:
     """Return the object that scripts get in place of an answer."""
     fallback = getattr(error, "code", "error")
     name = next((name for kind, _, name in _CODES if isinstance(error, kind)), str(fallback))
-    shown: dict[str, Json] = {"code": name, "message": str(error), "where": _where(error)}
+    shown: dict[str, Json] = {"code": name, "message": message_of(error), "where": _where(error)}
     if isinstance(error, BatchFileError) and error.others:
         shown["message"] = str(error).splitlines()[0]
         shown["others"] = [{"message": one.problem, "where": _where(one)} for one in error.others]

@@ -7,7 +7,21 @@ from pathlib import Path
 
 import yaml
 
-from runner.domain.task import Strict
+from runner.bootstrap import read_batch_text
+from runner.domain.task import BatchSpec, Strict
+from runner.errors import BatchFileError, UsageError
+from runner.settings import Settings
+
+_OPTIONS = {
+    "agent": "--script",
+    "constraints": "--protect",
+    "goal": "--goal",
+    "id": "--name",
+    "image": "--image",
+    "policy": "--policy",
+    "verify": "--verify",
+}
+"""Which option a field of the task comes from."""
 
 
 class OneTask(Strict):
@@ -26,8 +40,45 @@ class OneTask(Strict):
     expect: str
 
 
+def read_one_task(asked: OneTask, settings: Settings) -> BatchSpec:
+    """Return the batch with this one task; paths are relative to the working folder.
+
+    Raises:
+        UsageError: an option has a value that cannot be used.
+        BatchFileError: the file of the script cannot be used.
+    """
+    file = Path.cwd() / "(command line)"
+    try:
+        return read_batch_text(write_batch_text(asked), settings, file=file)
+    except BatchFileError as error:
+        if error.file != str(file):
+            raise
+        told = dict.fromkeys(
+            f"{_find_option(one)}: {one.problem}" for one in (error, *error.others)
+        )
+        raise UsageError("\n".join(told)) from error
+
+
+def _find_option(error: BatchFileError) -> str:
+    if error.field == "name":
+        return "--name"
+    field = error.field.removeprefix("tasks[0].")
+    if field.startswith("repo"):
+        return "--ref" if field.endswith(".ref") else "--repo"
+    name = field.partition(".")[0].partition("[")[0]
+    return _OPTIONS.get(name, error.field or "options")
+
+
 def write_batch_text(asked: OneTask) -> str:
-    """Return the YAML of a batch with this one task."""
+    """Return the YAML of a batch with this one task.
+
+    Raises:
+        UsageError: the verification is no command line.
+    """
+    try:
+        verify = shlex.split(asked.verify)
+    except ValueError as error:
+        raise UsageError(f"--verify: {error} in {asked.verify!r}") from error
     task: dict[str, object] = {
         "id": asked.name,
         "repo": {_kind_of(asked.repo): asked.repo, "ref": asked.ref},
@@ -35,7 +86,7 @@ def write_batch_text(asked: OneTask) -> str:
         "image": asked.image,
         "policy": asked.policy,
         "agent": {"kind": "scripted", "script": asked.script},
-        "verify": {"argv": shlex.split(asked.verify)},
+        "verify": {"argv": verify},
         "constraints": _constraints(asked),
         "expect": [asked.expect],
     }

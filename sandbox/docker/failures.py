@@ -76,7 +76,24 @@ def find_row(kind: type[BaseException]) -> Translation | None:
 
 
 def _unavailable(error: Exception, doing: str) -> SandboxError:
-    return EngineUnavailableError(f"the engine does not answer (to {doing}): {error}")
+    return EngineUnavailableError(
+        f"the engine does not answer (to {doing}): {_find_reason(error)}"
+    )
+
+
+def _find_reason(error: BaseException) -> str:
+    """Return the system's own words where they are somewhere inside, else the error's."""
+    waiting, seen = [error], list[BaseException]()
+    while waiting:
+        one = waiting.pop()
+        if one in seen:
+            continue
+        seen.append(one)
+        if isinstance(one, OSError) and one.errno and one.strerror:
+            return one.strerror
+        inner = (one.__cause__, one.__context__, getattr(one, "reason", None), *one.args)
+        waiting += [part for part in inner if isinstance(part, BaseException)]
+    return str(error)
 
 
 def _refused(error: Exception, doing: str) -> SandboxError:

@@ -8,6 +8,7 @@ import tempfile
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from sandbox.docker.build_context import BuildContext
@@ -80,8 +81,7 @@ class ImageBuilder:
         Raises:
             EngineError: the engine does not answer or fails.
         """
-        folders = sorted(path.parent for path in self._images_dir.glob("*/Dockerfile"))
-        return tuple(self._status(folder.name, self.tag_of(folder.name)) for folder in folders)
+        return tuple(self._status(name, self.tag_of(name)) for name in self._list_names())
 
     def tag_of(self, reference: str) -> str:
         """Return the tag that names the reference's inputs; a local image's reference as it is.
@@ -103,7 +103,10 @@ class ImageBuilder:
         tag = self.tag_of(reference)
         image_id = self._engine.find_image(tag)
         if image_id is None:
-            raise ImageMissingError(reference if tag == reference else f"{reference} ({tag})")
+            if tag == reference:
+                remedy = f"`docker pull` it first, or {self._suggest(reference)}"
+                raise ImageMissingError(reference, remedy=remedy)
+            raise ImageMissingError(f"{reference} ({tag})")
         return image_id
 
     def build(self, reference: str, *, progress: Progress = _silent) -> ImageStatus:
@@ -117,11 +120,21 @@ class ImageBuilder:
         """
         recipe = self._find_recipe(reference)
         if recipe is None:
-            raise ImageMissingError(reference, remedy="it is no image of ours to build")
+            remedy = self._suggest(reference)
+            raise ImageMissingError(reference, problem="is no built-in image", remedy=remedy)
         if self._engine.find_image(recipe.tag) is None:
             self._check_bases(recipe)
             self._send(recipe, progress=progress)
         return self._status(reference, recipe.tag)
+
+    def _list_names(self) -> list[str]:
+        return sorted(path.parent.name for path in self._images_dir.glob("*/Dockerfile"))
+
+    def _suggest(self, reference: str) -> str:
+        names = self._list_names()
+        near = get_close_matches(reference, names, n=1)
+        meant = f"; did you mean {near[0]!r}?" if near else ""
+        return f"name a built-in one ({', '.join(names)}){meant}"
 
     def _find_recipe(self, reference: str) -> _Recipe | None:
         if reference.startswith(BUILD_PREFIX):

@@ -108,9 +108,20 @@ def test_no_label_makes_a_container_look_like_ours(images_dir):
     assert [name for name, _ in engine.built[0].labels] == ["forkyard.image"]
 
 
-def test_an_unknown_name_is_not_built(images_dir):
-    with pytest.raises(ImageMissingError, match="no image of ours"):
+def test_an_unknown_name_is_not_built_and_the_known_ones_are_named(images_dir):
+    with pytest.raises(ImageMissingError) as caught:
         make_builder(images_dir).build("go")
+
+    known = ", ".join(one.name for one in make_builder(images_dir).list_images())
+    assert str(caught.value) == (f"image 'go' is no built-in image: name a built-in one ({known})")
+
+
+def test_a_name_with_a_typo_is_told_the_closest_one(images_dir):
+    builder = make_builder(images_dir)
+
+    for look in (builder.resolve, builder.build):
+        with pytest.raises(ImageMissingError, match=r"did you mean 'python'\?$"):
+            look("pyton")
 
 
 def test_a_users_folder_is_named_by_its_files_and_no_wheels_are_fetched(images_dir, folder):

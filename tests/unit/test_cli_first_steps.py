@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from rich.console import Console
@@ -28,6 +29,7 @@ from runner.entrypoints.exit_codes import ExitCode, exit_code_of
 from runner.entrypoints.submitting import store_batch
 from runner.errors import ResultsError
 from runner.settings import Settings, load_settings
+from sandbox import EngineUnavailableError
 
 
 @pytest.fixture
@@ -155,3 +157,49 @@ def test_a_probe_of_results_leaves_only_the_folder(tmp_path: Path) -> None:
     FolderResultsWriter().probe(str(tmp_path / "a" / "results"))
 
     assert [one.name for one in tmp_path.rglob("*")] == ["a", "results"]
+
+
+def test_an_engine_that_is_away_is_told_with_what_to_do(
+    app: App, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_settings: Settings) -> NoReturn:
+        raise EngineUnavailableError("the engine does not answer (to look): Connection refused")
+
+    context = Context(Console(file=StringIO()), read_settings=lambda: app.settings, make_app=fail)
+
+    assert run(["batch", "status"], context=context) == ExitCode.MISSING
+    assert capfd.readouterr().err == (
+        "forkyard: the engine does not answer (to look): Connection refused; start it, or point"
+        " DOCKER_HOST at one that runs; `forkyard doctor` says what is missing\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"script": "nope"}, "--script: no file "),
+        ({"repo": "./nope"}, "--repo: no directory "),
+        ({"verify": ""}, "--verify: must not be an empty list"),
+        ({"verify": '"a'}, "--verify: No closing quotation"),
+        ({"policy": "nope"}, "--policy: "),
+        ({"protect": "["}, "--protect: "),
+        ({"name": "a/b"}, "--name: "),
+    ],
+)
+def test_task_run_names_the_option_that_is_wrong(
+    context: Context,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    changed: dict[str, str],
+    told: str,
+) -> None:
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps({"replies": [{"text": "done"}]}))
+    asked = {"repo": str(tmp_path), "goal": "g", "script": str(script), "verify": "true"}
+    options = [f"--{name}={value}" for name, value in {**asked, **changed}.items()]
+
+    assert run(["task", "run", *options], context=context) == ExitCode.USAGE
+
+    err = capfd.readouterr().err
+    assert err.startswith(f"forkyard: {told}")
+    assert "command line" not in err

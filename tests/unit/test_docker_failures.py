@@ -79,6 +79,19 @@ def test_a_dead_engine_found_while_negotiating_is_unavailable():
     assert isinstance(translate(error, "connect"), EngineUnavailableError)
 
 
+def test_an_engine_that_is_away_is_told_in_the_words_of_the_system():
+    refused = ConnectionRefusedError(111, "Connection refused")
+    wrapped = urllib3.exceptions.NewConnectionError(None, "failed to establish")
+    wrapped.__cause__ = refused
+    retried = urllib3.exceptions.MaxRetryError(None, "/version", wrapped)
+    inside = urllib3.exceptions.ProtocolError("Connection aborted.", refused)
+
+    for error in (refused, requests.ConnectionError(retried), requests.ConnectionError(inside)):
+        assert str(translate(error, "connect to x")) == (
+            "the engine does not answer (to connect to x): Connection refused"
+        )
+
+
 def test_our_own_errors_pass_untouched():
     with pytest.raises(ZeroDivisionError), translated("count"):
         raise ZeroDivisionError

@@ -25,7 +25,9 @@ def build(context: Context, names: tuple[str, ...]) -> Answer:
         wanted = names or tuple(one.name for one in builder.list_images())
         built = []
         for name in wanted:
-            context.say(f"image {name}: {builder.tag_of(name)}")
+            tag = builder.tag_of(name)
+            if tag != name:
+                context.say(f"image {name}: {tag}")
             one = builder.build(name, progress=context.say)
             built.append(ImageRow(name=one.name, tag=one.tag, image_id=one.image_id))
         return ImageListing(tuple(built))

@@ -9,7 +9,6 @@ import click
 from runner.application.apply_task import apply_to_branch, apply_to_checkout
 from runner.application.cancel import cancel_task
 from runner.application.describe_task import describe_task, list_task_reports
-from runner.bootstrap import read_batch_text
 from runner.domain.outcome import Outcome
 from runner.entrypoints.answers import (
     Answer,
@@ -25,7 +24,7 @@ from runner.entrypoints.answers import (
 from runner.entrypoints.commands.batch import work
 from runner.entrypoints.context import Context, pass_context
 from runner.entrypoints.find_id import find_batch_id, find_task_id
-from runner.entrypoints.one_task import OneTask, write_batch_text
+from runner.entrypoints.one_task import OneTask, read_one_task
 from runner.entrypoints.options import json_option, results_option
 from runner.entrypoints.render import show_flagged
 from runner.entrypoints.submitting import store_batch
@@ -61,8 +60,7 @@ def task() -> None:
 def run(context: Context, /, results: Path, **words: object) -> Answer:
     """Run one task without a batch file."""
     with context.open() as app:
-        text = write_batch_text(OneTask.model_validate(words))
-        spec = read_batch_text(text, app.settings, file=Path.cwd() / "(command line)")
+        spec = read_one_task(OneTask.model_validate(words), app.settings)
         stored = store_batch(app, spec, results=results, say=context.say)
         ended = work(app, context, stored.batch_id, parallel=1)
         return TaskEnded(describe_task(ended.report.tasks[0].task.task_id, app.services), ended)
