@@ -179,7 +179,10 @@ def test_cancelling_a_killed_batch_ends_it_and_leaves_no_container(user):
     wait_until_started(user)
     process.kill()
     process.communicate(timeout=60)
-    batch_id = user.run("batch", "status", "--json").json["batch_id"]
+    standing = user.run("batch", "status", "--json").json
+    batch_id = standing["batch_id"]
+    assert standing["unattended"]
+    assert f"`forkyard batch resume {batch_id}`" in user.run("batch", "status").text
 
     said = user.run("batch", "cancel", batch_id, "--json")
 
