@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from runner.errors import MissingError, UsageError
 
@@ -51,7 +51,7 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
     return Settings(
         home=home,
         store_url=env.get("FORKYARD_STORE", f"sqlite:///{quote(str(home))}/store.db"),
-        engine_url=env.get("DOCKER_HOST", "unix:///var/run/docker.sock"),
+        engine_url=_read_engine_url(env),
         memory_mib=_read_count(env, "FORKYARD_MEMORY_MIB", _measure_memory_mib(), least=1),
         least_free_mib=_read_count(env, "FORKYARD_LEAST_FREE_MIB", 2048),
         least_free_inodes=_read_count(env, "FORKYARD_LEAST_FREE_INODES", 20_000),
@@ -70,6 +70,20 @@ def _find_home(env: Mapping[str, str]) -> Path:
     if env.get("HOME"):
         return Path(env["HOME"]) / ".local/share/forkyard"
     raise MissingError("set FORKYARD_HOME to a folder that Forkyard may keep its state in")
+
+
+def _read_engine_url(env: Mapping[str, str]) -> str:
+    url = env.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme == "unix" or (
+            parts.scheme in {"tcp", "http", "https"} and bool(parts.hostname and parts.port)
+        )
+    except ValueError:
+        usable = False
+    if not usable:
+        raise UsageError(f"DOCKER_HOST is {url!r}: unix:///path or tcp://host:port is expected")
+    return url
 
 
 def _read_count(env: Mapping[str, str], name: str, default: int, *, least: int = 0) -> int:

@@ -33,20 +33,26 @@ from runner.entrypoints.exit_codes import (
 from runner.entrypoints.logs import LEVELS, set_up_logs
 from runner.entrypoints.render import render_answer, render_json
 from runner.entrypoints.terminal import hold_standard_error
+from runner.errors import UsageError
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="forkyard")
 @click.option("--log-level", type=click.Choice(LEVELS), default="error", show_default=True)
 @click.option(
-    "--log-file", type=click.Path(dir_okay=False), help="Write logs there, as JSON lines."
+    "--log-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write logs there, as JSON lines.",
 )
 @click.pass_context
 def forkyard(context: click.Context, log_level: str, log_file: Path | None) -> None:
     """Run batches of coding agents, each in its own container on a snapshot."""
     file = None
     if log_file is not None:
-        file = context.with_resource(log_file.open("a", encoding="utf-8"))
+        try:
+            file = context.with_resource(log_file.open("a", encoding="utf-8"))
+        except OSError as error:
+            raise UsageError(f"--log-file {str(log_file)!r}: {error.strerror}") from error
     set_up_logs(log_level, file=file)
     context.obj = context.obj or Context(Console(file=hold_standard_error()))
 

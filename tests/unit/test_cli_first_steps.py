@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+import structlog
 from rich.console import Console
 from run_builders import FINISH, FIX, Yard, shell
 
@@ -203,3 +204,20 @@ def test_task_run_names_the_option_that_is_wrong(
     err = capfd.readouterr().err
     assert err.startswith(f"forkyard: {told}")
     assert "command line" not in err
+
+
+def test_events_go_to_a_file_that_is_named(
+    context: Context,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
+) -> None:
+    path = tmp_path / "log.jsonl"
+    request.addfinalizer(structlog.reset_defaults)
+
+    assert run(["--log-file", str(path), "batch", "status"], context=context) == 0
+    assert path.is_file()
+
+    code = run(["--log-file", str(tmp_path / "no" / "x"), "batch", "status"], context=context)
+    assert code == ExitCode.USAGE
+    assert capfd.readouterr().err.endswith("no/x': No such file or directory\n")

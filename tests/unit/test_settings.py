@@ -33,6 +33,11 @@ def test_variables_are_read(tmp_path: Path) -> None:
         ("FORKYARD_MEMORY_MIB", "9" * 5000),
         ("FORKYARD_LEAST_FREE_MIB", "many"),
         ("FORKYARD_MOUNT_ROOTS", "srv"),
+        ("DOCKER_HOST", "foo"),
+        ("DOCKER_HOST", "tcp://"),
+        ("DOCKER_HOST", "tcp://a:b"),
+        ("DOCKER_HOST", "tcp://[a:1"),
+        ("DOCKER_HOST", "ssh://x"),
         ("FORKYARD_MOUNT_ROOTS", "/srv:./data"),
     ],
 )
@@ -41,6 +46,12 @@ def test_a_value_that_cannot_be_used_is_told_with_what_is_expected(name: str, va
         load_settings({"FORKYARD_HOME": "/h", name: value})
 
     assert value.rpartition(":")[2] in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["unix:///run/x.sock", "tcp://10.0.0.1:2375", "http://[::1]:1"])
+def test_an_engine_that_is_named_is_asked(url: str) -> None:
+    assert load_settings({"FORKYARD_HOME": "/h", "DOCKER_HOST": url}).engine_url == url
+    assert load_settings({"FORKYARD_HOME": "/h", "DOCKER_HOST": ""}).engine_url.startswith("unix:")
 
 
 def test_a_home_that_cannot_be_made_is_told_with_its_name(tmp_path: Path) -> None:
