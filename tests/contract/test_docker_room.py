@@ -113,7 +113,7 @@ def test_a_task_that_fills_the_hosts_disk_ends_and_store_and_log_stay_readable(e
         report = describe_task(yard.task.task_id, yard.services)
         assert [one.path for one in report.files.changes.items] == [b"y"]
     host.reap(list)
-    assert len(engine.find_labelled({"forkyard.task": yard.task.task_id})) == 0
+    assert len(engine.find_labelled({"forkyard.instance": host._instance_id})) == 0
 
 
 def test_what_the_kernel_has_promised_and_cannot_keep_is_noticed(small_disk):
