@@ -108,7 +108,7 @@ def test_a_missing_image_is_named_with_the_way_out(user):
 
     assert said.code == 3
     assert "missing: probes: image 'nothing-like-it'" in said.text
-    assert "forkyard images build" in said.text
+    assert "`docker pull` it first, or name a built-in one (node, python)" in said.text
 
 
 @pytest.mark.engine
