@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -219,7 +219,8 @@ class GitWorkspace:
         self._make_roots()
         target = load_state(reader, parts, self._setting.base)
         live = self._walk(former, HashingSink()).state
-        written = self._bring(reader, live, target)
+        spared = [one.path for one in snapshot.coverage.left_out]
+        written = self._bring(reader, live, target, spared=spared)
         origin = make_origin(snapshot.repository_id, snapshot.base_commit)
         found = identify(written, origin).snapshot_id
         if found != snapshot.snapshot_id:
@@ -244,10 +245,17 @@ class GitWorkspace:
         finally:
             os.close(workspace)
 
-    def _bring(self, reader: ObjectReader, live: TreeState, target: TreeState) -> TreeState:
+    def _bring(
+        self,
+        reader: ObjectReader,
+        live: TreeState,
+        target: TreeState,
+        *,
+        spared: Collection[str] = (),
+    ) -> TreeState:
         top = os.open(self._setting.directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            restorer = Restorer(reader, top=top, owner=self._setting.owner)
+            restorer = Restorer(reader, top=top, owner=self._setting.owner, spared=spared)
             return restorer.bring(live, target)
         finally:
             os.close(top)

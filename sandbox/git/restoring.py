@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from policies import EntryKind
+from policies import EntryKind, show_path
 from sandbox.git.descriptors import DirectoryStack
 from sandbox.git.failures import translated_os_errors
 from sandbox.git.manifest import Directory, Entry, TreeState, path_order
@@ -30,8 +30,25 @@ _EMPTY: Final = Directory(0, 0)
 class Restorer:
     """Writes files below one directory."""
 
-    def __init__(self, reader: ObjectReader, *, top: int, owner: tuple[int, int]) -> None:
+    def __init__(
+        self,
+        reader: ObjectReader,
+        *,
+        top: int,
+        owner: tuple[int, int],
+        spared: Collection[str] = (),
+    ) -> None:
+        """Remember what to write with.
+
+        Args:
+            reader: of the snapshot's objects.
+            top: descriptor of the directory that holds workspace, home and tmp.
+            owner: uid and gid that files get.
+            spared: paths, as shown, that the snapshot names as left out: what it does not hold
+                it cannot bring back, so it stays.
+        """
         self._reader = reader
+        self._spared = frozenset(spared)
         self._top = top
         self._owner = owner
         self._gives_away = os.geteuid() == 0
@@ -81,7 +98,8 @@ class Restorer:
         have = live.directories.get(path, _EMPTY)
         descriptor = stack.open(path)
         for name in have.left_out:
-            remove_entry(descriptor, name)
+            if name in want.entries or show_path(path + b"/" + name) not in self._spared:
+                remove_entry(descriptor, name)
         kept = dict(_kept_entries(descriptor, have, want))
         for name in have.entries:
             if name not in kept:

@@ -126,3 +126,38 @@ def test_the_agents_own_commits_stash_and_index_come_back(bench):
             for command in (["log", "--format=%H"], ["stash", "list"], ["status", "--porcelain"])
         ]
     assert found == wanted
+
+
+def test_what_the_snapshot_could_not_hold_stays_and_what_came_later_goes(bench):
+    start = bench.start({"a": b"1"})
+    with bench.workspaces.open_workspace(bench.volume(), task_id="t1", start=start) as workspace:
+        top, home = workspace.paths.workspace, workspace.paths.home
+        os.mkfifo(top / "pipe")
+        (home / "deep").mkdir()
+        os.mkfifo(home / "deep" / "pipe")
+        accepted = workspace.take_snapshot().snapshot
+        (top / "a").write_bytes(b"refused")
+        os.mkfifo(top / "later")
+        workspace.take_snapshot()
+
+        workspace.restore(accepted)
+
+        assert (top / "pipe").is_fifo()
+        assert (home / "deep" / "pipe").is_fifo()
+        assert not (top / "later").exists()
+        assert (top / "a").read_bytes() == b"1"
+        assert workspace.take_snapshot().snapshot.coverage == accepted.coverage
+
+
+def test_a_file_that_grew_beyond_what_snapshots_hold_is_the_held_one_again(tmp_path):
+    bench = GitBench(tmp_path)
+    start = bench.start({"big": b"1"})
+    with bench.workspaces.open_workspace(bench.volume(), task_id="t1", start=start) as workspace:
+        top = workspace.paths.workspace
+        accepted = workspace.take_snapshot().snapshot
+        os.truncate(top / "big", 300 * 1024 * 1024)
+        workspace.take_snapshot()
+
+        workspace.restore(accepted)
+
+        assert (top / "big").read_bytes() == b"1"
