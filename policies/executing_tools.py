@@ -68,12 +68,19 @@ EXECUTING_TOOLS: Final = (
     ExecutingTool(
         "Python",
         "starting the interpreter imports it",
-        ("sitecustomize.py", "usercustomize.py", "*.pth", "pyvenv.cfg"),
+        ("sitecustomize.py", "usercustomize.py", "sitecustomize/__init__.py",
+         "usercustomize/__init__.py", "*.pth", "pyvenv.cfg"),
+    ),
+    ExecutingTool(
+        "compiled Python",
+        "python runs compiled files in place of the source that people read",
+        ("*.pyc", "__pycache__/**", "*.so", "*.pyd", "*.dylib"),
     ),
     ExecutingTool(
         "Python tests and builds",
         "testing, building or installing runs or obeys it",
-        ("conftest.py", "pytest.ini", ".pytest.ini", "pytest.py", "tox.ini", "noxfile.py",
+        ("conftest.py", "conftest/__init__.py", "pytest.ini", ".pytest.ini", "pytest.toml",
+         ".pytest.toml", "pytest.py", "pytest/__init__.py", "_pytest/**", "tox.ini", "noxfile.py",
          "setup.py", "setup.cfg", "pyproject.toml", "hatch.toml", "hatch_build.py", "tasks.py",
          "dodo.py", "fabfile.py", "pip.conf", "uv.toml", ".coveragerc", "sconstruct", "sconscript",
          "wscript", ".pylintrc", "pylintrc", "mypy.ini", ".pdbrc"),

@@ -42,6 +42,25 @@ def link(path, target):
         ("src/evil.pth", "Python"),
         ("conftest.py", "Python tests and builds"),
         ("tests/conftest.py", "Python tests and builds"),
+        ("conftest/__init__.py", "Python tests and builds"),
+        ("pytest/__init__.py", "Python tests and builds"),
+        ("_pytest/config/__init__.py", "Python tests and builds"),
+        ("pytest.toml", "Python tests and builds"),
+        (".pytest.toml", "Python tests and builds"),
+        ("pytest.ini", "Python tests and builds"),
+        (".pytest.ini", "Python tests and builds"),
+        ("sitecustomize/__init__.py", "Python"),
+        ("src/usercustomize/__init__.py", "Python"),
+        ("src/app.pyc", "compiled Python"),
+        ("conftest.pyc", "compiled Python"),
+        ("sitecustomize.pyc", "compiled Python"),
+        ("usercustomize.pyc", "compiled Python"),
+        ("src/__pycache__/app.cpython-311.pyc", "compiled Python"),
+        ("src/__pycache__/other", "compiled Python"),
+        ("src/app.so", "compiled Python"),
+        ("src/app.cpython-311-x86_64-linux-gnu.so", "compiled Python"),
+        ("src/app.pyd", "compiled Python"),
+        ("src/app.dylib", "compiled Python"),
         ("tox.ini", "Python tests and builds"),
         ("noxfile.py", "Python tests and builds"),
         ("setup.py", "Python tests and builds"),
@@ -79,6 +98,9 @@ def test_what_a_tool_runs_is_flagged_with_that_tool(path, tool):
         "docs/github/workflows/ci.yml",
         "vendored/.github/workflows/ci.yml",
         "package-lock.json",
+        "src/pycache/app.py",
+        "docs/pytest/index.md",
+        "src/also",
         "my.vscode/tasks.json",
     ],
 )
@@ -94,6 +116,12 @@ def test_letters_count_without_case(path):
 @pytest.mark.parametrize("kind", list(ChangeKind))
 def test_every_kind_of_change_of_such_a_file_is_flagged(kind):
     assert flag(".npmrc", kind).path == b".npmrc"
+
+
+def test_a_compiled_file_is_flagged_with_what_makes_it_dangerous():
+    assert flag("src/__pycache__/app.pyc").reason == (
+        "python runs compiled files in place of the source that people read"
+    )
 
 
 def test_a_name_that_is_not_utf8_is_kept_as_bytes():
@@ -126,6 +154,8 @@ def test_a_link_within_the_repository_is_not_flagged(path, target):
     ("path", "tool"),
     [
         (".vscode", "editor"),
+        ("src/__pycache__", "compiled Python"),
+        ("sitecustomize", "Python"),
         (".github", "CI"),
         (".github/workflows", "CI"),
         ("sub/.husky", "git hook"),
