@@ -12,6 +12,7 @@ SandboxError
 ├── SandboxLostError         the container is gone or answers no more: rebuild from the snapshot
 ├── DiskFullError            the host or the task's volume has no room left
 ├── SnapshotError            a snapshot cannot be taken, found or restored
+│   └── PatchTooLargeError       its difference from the base is larger than a patch may be
 └── RepositoryError          one of our own repositories does not do what git promises
 """
 
@@ -105,6 +106,14 @@ class DiskFullError(SandboxError):
 
 class SnapshotError(SandboxError):
     """A snapshot cannot be taken, found or restored."""
+
+
+class PatchTooLargeError(SnapshotError):
+    """The difference from the base has more bytes than a patch may have."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        super().__init__(f"the patch has more than {limit_bytes} bytes; make a branch instead")
 
 
 class RepositoryError(SandboxError):

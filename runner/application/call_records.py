@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from policies import Changes, Decision, Policy, show_path
+from policies import ChangeKind, Changes, Decision, EntryKind, Policy, show_path
 from runner.application.tools import ToolOutput
 from runner.domain.items import DecisionItem, ExecutionItem, StoredCall, ToolResult, ToolStatus
 from runner.domain.records import Execution
-from sandbox import CommandResult
+from sandbox import CommandResult, Coverage, SnapshotTaken
 
 SHOWN_REASONS = 6
 """How many reasons of a refusal the model is told; the decision item has all."""
@@ -60,9 +60,23 @@ def make_denial(call: StoredCall, decision: Decision) -> ToolResult:
 
 
 def make_refusal(
-    call: StoredCall, decision: Decision, *, changes: Changes, outside: bool, output: ToolOutput
+    call: StoredCall,
+    decision: Decision,
+    *,
+    taken: SnapshotTaken,
+    before: Coverage,
+    output: ToolOutput,
+    outside: bool,
 ) -> ToolResult:
-    """Return the result of a call that ran and whose changes broke a rule and were rolled back."""
+    """Return the result of a call that ran and whose changes broke a rule and were rolled back.
+
+    Args:
+        taken: what the call had done, also to what no snapshot holds.
+        before: coverage of the snapshot that the files are at again.
+        output: of the call.
+        outside: effects beyond the files are possible.
+    """
+    changes = taken.changes
     shown = ", ".join(show_path(change.path) for change in changes.items[:SHOWN_REASONS])
     more = len(changes.items) - SHOWN_REASONS
     listed = shown + (f" and {more} more" if more > 0 else "")
@@ -71,12 +85,27 @@ def make_refusal(
         f"All of its changes were rolled back ({listed}); the files are as before the call. "
         "Do the rest without these changes."
     )
+    if before.left_out:
+        text += _tell_unheld(changes, before)
     if outside:
         text += " Effects outside the files are possible: the policy gives network or mounts."
     last = output.results[-1] if output.results else None
     if last is not None and last.exit_code is not None:
         text += f"\nIt had ended with exit code {last.exit_code}."
     return make_failure(call, "changes_refused", text)
+
+
+def _tell_unheld(changes: Changes, before: Coverage) -> str:
+    """Say what a roll-back cannot do: pipes, sockets and files too large for a snapshot."""
+    text = f" What no snapshot holds ({len(before.left_out)} paths) was left as it is."
+    gone = [
+        show_path(one.path)
+        for one in changes.items
+        if one.entry is EntryKind.OTHER and one.kind is ChangeKind.DELETED
+    ]
+    if gone:
+        text += f" Deleted by the call and not brought back: {', '.join(gone[:SHOWN_REASONS])}."
+    return text
 
 
 def _list_reasons(decision: Decision) -> str:

@@ -194,8 +194,8 @@ class Executor:
     def _give_up(self, judged: JudgedCall, execution: Execution, *, crashes: int) -> None:
         failed = replace(execution, state=ExecutionState.FAILED)
         text = (
-            f"The sandbox was lost {crashes} times while this ran. The files are as "
-            "before the call. Try something that needs less."
+            f"This call was cut off {crashes} times (its sandbox or its runner was lost). The "
+            "files are as before the call. Try something that needs less."
         )
         with self._session.step() as step:
             step.writer.save_execution(failed, expected=execution.state)
@@ -272,9 +272,10 @@ class Executor:
         refusal = make_refusal(
             judged.call,
             judged.decision,
-            changes=taken.changes,
-            outside=judged.action.reaches_outside,
+            taken=taken,
+            before=session.files.coverage,
             output=output,
+            outside=judged.action.reaches_outside,
         )
         with session.step() as step:
             self._append_decision(step, judged, subject="changes", digest=taken.changes.digest)

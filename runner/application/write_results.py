@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from runner.application.describe_task import describe_batch, describe_task
 from runner.application.ports.results import ResultsWriter, TaskResults
+from runner.application.report import TaskReport
 from runner.application.services import Services
 from runner.application.timeline import make_timeline
 from runner.domain.ids import BatchId, TaskId
 from runner.domain.rollout import export_lines
+from sandbox import PatchTooLargeError
 
 
 def write_task_results(task_id: TaskId, services: Services, results: ResultsWriter) -> None:
@@ -15,7 +17,8 @@ def write_task_results(task_id: TaskId, services: Services, results: ResultsWrit
 
     Raises:
         ResultsError: the folder cannot be written.
-        SandboxError: the patch cannot be made.
+        SandboxError: the snapshot cannot be read. A patch that is too large is no error: the
+            results say so.
         DamagedRolloutError: the session's items are not what was written.
     """
     with services.store.read() as view:
@@ -29,18 +32,28 @@ def write_task_results(task_id: TaskId, services: Services, results: ResultsWrit
         verified = report.run.verify_after
         log = view.get_evidence(verified.log) if verified and verified.log else b""
         setup_log = view.get_evidence(report.setup.log) if report.setup else None
-    patch = b"" if report.files is None else services.host.make_patch(report.files.snapshot)
+    patch, problem = _make_patch(report, services)
     results.write_task(
         batch.results_dir,
         TaskResults(
             report=report,
             timeline=make_timeline(items),
             patch=patch,
+            patch_problem=problem,
             rollout=export_lines(items),
             verify_log=log,
             setup_log=setup_log,
         ),
     )
+
+
+def _make_patch(report: TaskReport, services: Services) -> tuple[bytes, str]:
+    if report.files is None:
+        return b"", ""
+    try:
+        return services.host.make_patch(report.files.snapshot), ""
+    except PatchTooLargeError as error:
+        return b"", str(error)
 
 
 def write_batch_results(batch_id: BatchId, services: Services, results: ResultsWriter) -> None:

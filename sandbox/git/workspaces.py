@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from policies import Change, Changes
-from sandbox.errors import SnapshotError
+from sandbox.errors import PatchTooLargeError, SnapshotError
 from sandbox.git.base import BaseTree, read_base_tree
 from sandbox.git.branch import BranchExporter
 from sandbox.git.checkout import CheckoutWriter
@@ -25,6 +25,7 @@ from sandbox.git.live_workspace import (
 )
 from sandbox.git.manifest import DirectoryDelta, Entry, make_origin
 from sandbox.git.objects import ObjectReader
+from sandbox.git.patch import quote_headers
 from sandbox.git.reading import (
     ManifestReader,
     SnapshotParts,
@@ -193,7 +194,7 @@ class GitWorkspaces:
 
         Raises:
             RepositoryError: a tree is missing.
-            SnapshotError: it is larger than a patch may be.
+            PatchTooLargeError: it is larger than a patch may be.
         """
         options = ["-r", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff"]
         options += ["--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/"]
@@ -205,10 +206,8 @@ class GitWorkspaces:
             limit_bytes=self._patch_bytes,
         )
         if patch is None:
-            raise SnapshotError(
-                f"the patch has more than {self._patch_bytes} bytes; make a branch instead"
-            )
-        return patch
+            raise PatchTooLargeError(self._patch_bytes)
+        return quote_headers(patch)
 
     def export_branch(
         self, snapshot: Snapshot, repository: str, *, branch: str, message: str

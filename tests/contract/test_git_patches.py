@@ -169,3 +169,22 @@ def test_nobodys_umask_decides_the_modes(bench):
     )
     assert all(path.stat().st_mode & 0o004 for path in base.rglob("*"))
     assert bench.workspaces.make_patch(taken) == b""
+
+
+def test_names_that_end_in_a_space_are_read_back_from_the_patch(bench):
+    files = dict.fromkeys(("d /gone", "e /mode", "end ", " start"), b"")
+    start = bench.start({**files, "f /binary": b"\0\1", "g/plain": b"1\n"})
+    with bench.workspaces.open_workspace(bench.volume(), task_id="t1", start=start) as workspace:
+        top = workspace.paths.workspace
+        (top / "d " / "gone").unlink()
+        (top / "e " / "mode").chmod(0o755)
+        (top / "f " / "binary").write_bytes(bytes(range(256)))
+        (top / "end ").chmod(0o755)
+        (top / " start").write_bytes(b"diff --git a/x /y b/x /y\n")
+        (top / "new " / "er ").mkdir(parents=True)
+        (top / "new " / "er " / "empty").write_bytes(b"")
+        (top / "g" / "plain").write_bytes(b"2\n")
+
+        snapshot = workspace.take_snapshot().snapshot
+
+    assert apply(bench, start, bench.workspaces.make_patch(snapshot)) == snapshot.source_tree

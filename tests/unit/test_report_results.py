@@ -270,3 +270,21 @@ def test_a_task_that_has_not_ended_is_in_the_report_as_it_stands(tmp_path: Path)
 
     assert "Not all tasks have ended yet" in (folder / "report.html").read_text()
     assert json.loads((folder / "report.json").read_bytes())["outcomes"] == {"one": None}
+
+
+def test_a_patch_that_could_not_be_made_keeps_no_other_file_from_being_written(
+    tmp_path: Path,
+) -> None:
+    report = make_report()
+    writer, batch = FolderResultsWriter(), make_batch(tmp_path, report)
+    results = replace(make_results(report, patch=b""), patch_problem="it is too large")
+
+    writer.write_task(batch.batch.results_dir, results)
+    writer.write_batch(batch)
+
+    folder = Path(batch.batch.results_dir)
+    stored = json.loads((folder / "one/result.json").read_bytes())
+    assert (stored["patch_bytes"], stored["patch_problem"]) == (None, "it is too large")
+    assert not (folder / "one/changes.patch").exists()
+    assert (folder / "one/rollout.jsonl").exists()
+    assert "it is too large" in (folder / "report.html").read_text()

@@ -5,14 +5,18 @@ from dataclasses import replace
 import pytest
 from run_builders import FINISH, FIX, Yard, call, shell
 
+from policies import Change, ChangeKind, Changes, Decision, EntryKind, Verdict
+from runner.application.call_records import make_refusal
+from runner.application.prepare_run import make_source
 from runner.application.stopping import StopReason
+from runner.application.tools import ToolOutput
 from runner.application.verify_rollout import verify_rollout
 from runner.application.work_run import MAX_LOSSES
-from runner.domain.items import DecisionItem, FragmentItem, SnapshotItem, ToolStatus
+from runner.domain.items import DecisionItem, FragmentItem, SnapshotItem, StoredCall, ToolStatus
 from runner.domain.outcome import Outcome, RunState
 from runner.domain.records import ExecutionState
 from runner.domain.task import BudgetSpec, VerifySpec
-from sandbox import SandboxLostError
+from sandbox import LeftOut, SandboxLostError, SnapshotTaken
 from sandbox.testing import Fault, FaultPoint, SimulatedCrash
 
 
@@ -297,6 +301,7 @@ def test_a_call_cut_off_three_times_is_given_up_and_told() -> None:
 
     assert run.outcome is Outcome.VERIFIED
     assert yard.results[0].reason == "sandbox_lost"
+    assert "was cut off 3 times (its sandbox or its runner was lost)" in yard.results[0].text
 
 
 def test_a_cut_off_call_that_may_have_reached_outside_waits_for_a_person(tmp_path) -> None:
@@ -344,3 +349,27 @@ def _files(yard: Yard) -> dict[str, bytes]:
         last = [one.payload for one in yard.items if isinstance(one.payload, SnapshotItem)][-1]
         snapshot = view.get_snapshot(last.snapshot_id)
     return {name: entry.data for name, entry in yard.host.store.get(snapshot).items()}
+
+
+def test_a_refusal_says_what_a_roll_back_cannot_bring_back() -> None:
+    yard = Yard([shell("echo x > tests/test_app.py")], [FINISH], protect=["tests/**"])
+    yard.work()
+    decision = Decision(verdict=Verdict.DENY, rule="r", reasons=("no",))
+    held = yard.host.start_snapshot(
+        yard.host.import_source(make_source(yard.task.spec.repo)), task_id="t"
+    )
+    pipe = Change(path=b"pipe", kind=ChangeKind.DELETED, entry=EntryKind.OTHER, ignored=True)
+    before = replace(held.coverage, left_out=(LeftOut(path="workspace/pipe", reason="pipe"),))
+    call = StoredCall(call_id="c1", provider_call_id="", name="shell", arguments="{}")
+
+    told = make_refusal(
+        call,
+        decision,
+        taken=SnapshotTaken(snapshot=held, changes=Changes.of([pipe])),
+        before=before,
+        output=ToolOutput(ok=True),
+        outside=False,
+    )
+
+    assert "What no snapshot holds (1 paths) was left as it is" in told.text
+    assert "not brought back: pipe" in told.text

@@ -38,7 +38,8 @@ class FolderResultsWriter:
         if self.has_task(results_dir, name):
             return
         folder = Path(results_dir) / name
-        write_whole(folder / "changes.patch", [results.patch])
+        if not results.patch_problem:
+            write_whole(folder / "changes.patch", [results.patch])
         write_whole(folder / "rollout.jsonl", [results.rollout])
         write_whole(folder / "verify.log", [results.verify_log])
         if results.setup_log is not None:
@@ -86,7 +87,8 @@ def _result_json(results: TaskResults) -> Json:
             {"path": show_path(one.path), "kind": one.kind.value, "ignored": one.ignored}
             for one in files.changes.items
         ],
-        "patch_bytes": len(results.patch),
+        "patch_bytes": None if results.patch_problem else len(results.patch),
+        "patch_problem": results.patch_problem,
         "timeline": [step.to_json() for step in results.timeline],
     }
 

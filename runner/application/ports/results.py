@@ -17,6 +17,8 @@ class TaskResults:
     timeline: tuple[ToolStep, ...]
     patch: bytes
     """Turns the base commit into the last snapshot's `source_tree` exactly."""
+    patch_problem: str = ""
+    """Why there is no patch; empty when there is one."""
     rollout: bytes
     """JSONL of the whole session."""
     verify_log: bytes = b""
