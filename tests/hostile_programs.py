@@ -29,6 +29,49 @@ print(json.dumps({
 }))
 """
 
+SET_ATTRIBUTES = """
+import ctypes, fcntl, json, os, struct
+libc = ctypes.CDLL(None, use_errno=True)
+os.makedirs("attributes", exist_ok=True)
+file = os.open("attributes/file", os.O_RDWR | os.O_CREAT)
+folder = os.open("attributes", os.O_RDONLY)
+acl = struct.pack("<I", 2) + b"".join(
+    struct.pack("<HHI", tag, 7, 0xFFFFFFFF) for tag in (1, 4, 32)
+)
+def attempt(call, *arguments, **more):
+    try:
+        call(*arguments, **more)
+    except OSError as error:
+        return error.errno
+    return 0
+def native(number, *arguments):
+    ctypes.set_errno(0)
+    libc.syscall(ctypes.c_long(number), *map(ctypes.c_ulong, arguments))
+    return ctypes.get_errno()
+def change(request):
+    ctypes.set_errno(0)
+    data = ctypes.create_string_buffer(struct.pack("<q", 0x40), 32)
+    libc.syscall(ctypes.c_long(IOCTL), ctypes.c_ulong(file), ctypes.c_ulong(request), data)
+    return ctypes.get_errno()
+IOCTL = 29 if os.uname().machine == "aarch64" else 16
+print(json.dumps({
+    "set": attempt(os.setxattr, "attributes/file", "user.x", b"1"),
+    "set link": attempt(os.setxattr, "attributes/file", "user.x", b"1", follow_symlinks=False),
+    "set descriptor": attempt(os.setxattr, file, "user.x", b"1"),
+    "set acl": attempt(os.setxattr, folder, "system.posix_acl_default", acl),
+    "remove": attempt(os.removexattr, "attributes/file", "user.x"),
+    "remove link": attempt(os.removexattr, "attributes/file", "user.x", follow_symlinks=False),
+    "remove descriptor": attempt(os.removexattr, file, "user.x"),
+    "setxattrat": native(463, 0, 0, 0, 0, 0, 0),
+    "removexattrat": native(466, 0, 0, 0, 0),
+    "file_setattr": native(469, 0, 0, 0, 0, 0),
+    "ioctl flags": change(0x40086602),
+    "ioctl flags, wide": change(0x140086602),
+    "ioctl FSSETXATTR": change(0x401C5820),
+    "ioctl version": change(0x40087602),
+}))
+"""
+
 PORTS = """
 import json, os, socket, stat
 reached = []

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import subprocess
 
 import pytest
+from hostile_programs import SET_ATTRIBUTES
 from sandbox_builders import make_spec, run, run_shell
 
 from sandbox import CommandRefusedError
@@ -25,6 +28,36 @@ def test_usual_programs_still_work_under_the_filter(shared):
 
     assert result.ok, result.stderr.head
     assert result.stdout.head.split(b"\n")[0].strip() == b"1"
+
+
+def test_what_snapshots_do_not_hold_cannot_be_set(shared):
+    # a roll-back could not take it away again: extended attributes, ACLs, inode flags
+    result = run(shared, "python3", "-c", SET_ATTRIBUTES, cwd="/tmp")
+
+    assert result.ok, result.stderr.head
+    answers = json.loads(result.stdout.head)
+    # by number: a libseccomp that does not know a name leaves it to the default or to ENOSYS
+    by_number = {answers.pop(name) for name in ("setxattrat", "removexattrat", "file_setattr")}
+    assert by_number <= {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP}
+    flags = {name: answers.pop(name) for name in tuple(answers) if name.startswith("ioctl")}
+    assert set(flags.values()) == {errno.EPERM}
+    assert set(answers.values()) == {errno.EOPNOTSUPP}
+
+
+def test_copies_archives_and_clones_work_without_attributes(shared):
+    script = (
+        "set -e; mkdir attr && cd attr && echo x >a && chmod 640 a && cp -a a b && mkdir d && "
+        "cp -a a d && cp -a d e && mv e f && tar cf t.tar d && mkdir out && "
+        "tar xpf t.tar -C out && tar --xattrs --acls -xf t.tar -C out;"
+        "install -m 600 a i; sed -i s/x/y/ i; "
+        "git init -q r; git -C r -c user.name=a -c user.email=a@b commit -qm m --allow-empty; "
+        'git clone -q r s; python3 -c \'import shutil; shutil.copytree("d", "g")\'; '
+        "cat b d/a f/a out/d/a g/a; stat -c %a b"
+    )
+    result = run_shell(shared, script, cwd="/tmp")
+
+    assert result.ok, result.stderr.head
+    assert result.stdout.head == b"x\nx\nx\nx\nx\n640\n"
 
 
 def test_a_command_has_no_capability_and_can_gain_none(shared):

@@ -1,5 +1,6 @@
 import copy
 import dataclasses
+import errno
 import json
 
 import pytest
@@ -237,6 +238,10 @@ def test_the_name_holds_instance_task_attempt_and_a_token():
     assert name == "forkyard-i1-t1-verify-2-abc"
 
 
+def list_allowing(profile):
+    return [rule for rule in profile["syscalls"] if rule["action"] == "SCMP_ACT_ALLOW"]
+
+
 @pytest.mark.parametrize(
     "syscall",
     [
@@ -246,12 +251,14 @@ def test_the_name_holds_instance_task_attempt_and_a_token():
         *("setns", "ptrace", "process_vm_readv", "process_vm_writev", "kexec_load", "reboot"),
         *("init_module", "finit_module", "swapon", "sethostname", "settimeofday", "iopl"),
         *("pidfd_getfd", "kcmp", "acct", "quotactl", "syslog", "memfd_secret", "vmsplice"),
+        *("setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr"),
+        *("fremovexattr", "removexattrat", "file_setattr"),
     ],
 )
 def test_the_seccomp_profile_denies_by_default_and_lists_nothing_dangerous(syscall):
     profile = json.loads(read_seccomp_profile())
 
-    allowed = {name for rule in profile["syscalls"] for name in rule["names"]}
+    allowed = {name for rule in list_allowing(profile) for name in rule["names"]}
     assert profile["defaultAction"] == "SCMP_ACT_ERRNO"
     assert syscall not in allowed
 
@@ -263,3 +270,35 @@ def test_sockets_are_allowed_by_family_only():
     families = {arg["value"] for rule in rules for arg in rule["args"] if arg["index"] == 0}
     assert families == {1, 2, 10, 16}  # AF_UNIX, AF_INET, AF_INET6, AF_NETLINK (route only)
     assert all(rule["args"] for rule in rules)
+
+
+def test_setting_attributes_is_answered_as_by_a_file_system_that_has_none():
+    profile = json.loads(read_seccomp_profile())
+
+    refused = [rule for rule in profile["syscalls"] if rule.get("errnoRet") == errno.EOPNOTSUPP]
+    assert [sorted(rule["names"]) for rule in refused] == [
+        sorted(
+            f"{kind}xattr{at}"
+            for action in ("set", "remove")
+            for kind, at in ((action, ""), (f"l{action}", ""), (f"f{action}", ""), (action, "at"))
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("request_number", "allowed"),
+    [
+        *((0x5401, True), (0x541B, True), (0x8912, True), (0x80086601, True), (0x40049409, True)),
+        *((0x40086602, False), (0x140086602, False), (0x40046602, False), (0x401C5820, False)),
+        *((0x40087602, False), (0x41009432, False)),  # a file's version, a file system's label
+    ],
+    ids=hex,
+)
+def test_an_ioctl_that_sets_what_no_snapshot_holds_is_not_allowed(request_number, allowed):
+    profile = json.loads(read_seccomp_profile())
+
+    rules = [rule for rule in list_allowing(profile) if "ioctl" in rule["names"]]
+    masks = [arg for rule in rules for arg in rule["args"]]
+    assert all(len(rule["args"]) == 1 for rule in rules)
+    assert {(arg["index"], arg["op"]) for arg in masks} == {(1, "SCMP_CMP_MASKED_EQ")}
+    assert any(request_number & arg["value"] == arg["valueTwo"] for arg in masks) is allowed
