@@ -5,6 +5,7 @@ The only I/O of this package. No environment variable is read; the folder is an 
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -60,9 +61,21 @@ def _load_folder(folder: Path | None, repository: str) -> Iterator[Layer]:
     if repository:
         places.append(folder / "repos" / repository_file(repository))
     for place in places:
-        # a link that leads nowhere is a layer that got lost, not one that is not wanted
-        if place.exists() or place.is_symlink():
+        if _is_there(place):
             yield _load_file(place)
+
+
+def _is_there(place: Path) -> bool:
+    """Tell whether a layer is wanted; a link that leads nowhere is one that got lost."""
+    try:
+        place.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:  # nobody can have put a file there
+            return False
+        raise PolicyFileError(str(place), 1, "", f"cannot be read: {error.strerror}") from error
+    return True
 
 
 def _load_batch_layer(name_or_path: str) -> Layer:

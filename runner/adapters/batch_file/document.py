@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import TypeAlias
 
 import yaml
@@ -24,6 +24,13 @@ Path: TypeAlias = "tuple[str | int, ...]"
 MAX_NODES = 200_000
 """More values than any file that people write; stops aliases that multiply."""
 
+MAX_DEPTH = 50
+"""Deeper than any file that people write; keeps later walks within the interpreter's stack."""
+
+SHOWN_DEPTH = 10
+"""How many parts name a field that is nested too deeply; enough for a script's arguments."""
+
+_TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
 _INT = re.compile(r"[-+]?[0-9]+")
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
@@ -90,13 +97,18 @@ def parse_document(text: str, *, file: str) -> Document:
     """Parse YAML.
 
     Raises:
-        BatchFileError: the text is not YAML, holds several documents, or is empty.
+        BatchFileError: the text is not YAML, holds several documents, is empty, too large or
+            nested too deeply.
     """
     document = Document(file)
     try:
         node = yaml.compose(text, Loader=_Loader)
     except yaml.YAMLError as error:
         raise _syntax_error(file, error) from error
+    except RecursionError as error:
+        raise BatchFileError(file, 1, "", _TOO_DEEP) from error
+    except (ValueError, OverflowError) as error:  # an escape that is no character
+        raise BatchFileError(file, 1, "", f"not YAML: {error}") from error
     if node is None:
         raise BatchFileError(file, 1, "", "the file is empty")
     budget = iter(range(MAX_NODES))
@@ -108,7 +120,7 @@ def parse_json_document(text: str, *, file: str) -> Document:
     """Parse JSON; lines of single fields are not known, all stand at 1.
 
     Raises:
-        BatchFileError: the text is not JSON.
+        BatchFileError: the text is not JSON, or nested too deeply.
     """
     document = Document(file)
     try:
@@ -116,19 +128,28 @@ def parse_json_document(text: str, *, file: str) -> Document:
     except json.JSONDecodeError as error:
         raise BatchFileError(file, error.lineno, "", f"not JSON: {error.msg}") from error
     except RecursionError as error:
-        raise BatchFileError(file, 1, "", "nested too deeply") from error
-    document.value = _tuples(raw)
+        raise BatchFileError(file, 1, "", _TOO_DEEP) from error
+    except ValueError as error:  # a number of thousands of digits
+        raise BatchFileError(file, 1, "", "a number has too many digits") from error
+    document.value = _tuples(raw, (), document)
     return document
 
 
-def _tuples(raw: object) -> Value:
+def _tuples(raw: object, path: Path, document: Document) -> Value:
+    if len(path) > MAX_DEPTH:
+        raise _too_deep(document, 1, path)
     if isinstance(raw, dict):
-        return {key: _tuples(member) for key, member in raw.items()}
+        return {key: _tuples(member, (*path, key), document) for key, member in raw.items()}
     if isinstance(raw, list):
-        return tuple(_tuples(member) for member in raw)
+        members = enumerate(raw)
+        return tuple(_tuples(member, (*path, index), document) for index, member in members)
     if raw is None or isinstance(raw, (bool, int, Decimal, str)):
         return raw
     raise TypeError(f"JSON gave a {type(raw).__name__}")
+
+
+def _too_deep(document: Document, line: int, path: Path) -> BatchFileError:
+    return BatchFileError(document.file, line, show_field(path[:SHOWN_DEPTH]), _TOO_DEEP)
 
 
 def _syntax_error(file: str, error: yaml.YAMLError) -> BatchFileError:
@@ -141,9 +162,12 @@ def _syntax_error(file: str, error: yaml.YAMLError) -> BatchFileError:
 
 
 def _read(node: yaml.Node, path: Path, document: Document, budget: Iterator[int]) -> Value:
-    document.lines.setdefault(path, node.start_mark.line + 1)
-    if next(budget, None) is None or len(path) > 50:
-        raise BatchFileError(document.file, node.start_mark.line + 1, "", "the file is too large")
+    line = node.start_mark.line + 1
+    document.lines.setdefault(path, line)
+    if len(path) > MAX_DEPTH:
+        raise _too_deep(document, line, path)
+    if next(budget, None) is None:
+        raise BatchFileError(document.file, line, "", "the file is too large")
     if isinstance(node, yaml.ScalarNode):
         return _read_scalar(node, path, document)
     if isinstance(node, yaml.MappingNode):
@@ -189,6 +213,12 @@ def _read_scalar(node: yaml.ScalarNode, path: Path, document: Document) -> Value
         return None
     if text in _BOOLS:
         return _BOOLS[text]
-    if _INT.fullmatch(text):
-        return int(text)
-    return Decimal(text) if _NUMBER.fullmatch(text) else text
+    return _read_number(text, path, document) if _NUMBER.fullmatch(text) else text
+
+
+def _read_number(text: str, path: Path, document: Document) -> Value:
+    try:
+        return int(text) if _INT.fullmatch(text) else Decimal(text)
+    except (ValueError, InvalidOperation):
+        document.problems.append(document.problem("a number with too many digits", path))
+        return text

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Annotated, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -26,17 +27,34 @@ SAFE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 """Names that become folders: no separator, no leading dot, no surprise for a shell."""
 
 MICRO = 1_000_000
+MAX_USD = 10**9
+MAX_ARGUMENT_BYTES = 128 * 1024
+"""What Linux gives one argument or variable, its final NUL included."""
 
 
 def _to_micro_usd(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
         raise PydanticCustomError("money", "must be an amount in US dollars such as 2.5")
+    if not 0 < value <= MAX_USD:
+        raise PydanticCustomError("money", "must be above 0; leave the key out for no limit")
     micro = Decimal(value) * MICRO
     if micro != micro.to_integral_value():
         raise PydanticCustomError("money", "has more than six decimal places")
-    if not 0 < micro <= 10**15:
-        raise PydanticCustomError("money", "must be above 0; leave the key out for no limit")
     return int(micro)
+
+
+def _check_argument(text: str) -> str:
+    if "\0" in text:
+        raise PydanticCustomError("argument", "holds a NUL, which no program can be given")
+    if len(text.encode()) >= MAX_ARGUMENT_BYTES:
+        raise PydanticCustomError("argument", "is 128 KiB or longer; put it in a file")
+    return text
+
+
+def _check_program(argv: tuple[str, ...]) -> tuple[str, ...]:
+    if not argv[0].strip():
+        raise PydanticCustomError("argument", "must begin with a program's name, not with nothing")
+    return argv
 
 
 Usd = Annotated[
@@ -48,9 +66,10 @@ Usd = Annotated[
 
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 Words = tuple[Text, ...]
-Argv = Annotated[tuple[str, ...], Field(min_length=1)]
+Argument = Annotated[str, AfterValidator(_check_argument)]
+Argv = Annotated[tuple[Argument, ...], Field(min_length=1), AfterValidator(_check_program)]
 Count = Annotated[int, Field(ge=1, le=2**53)]
-Environment = dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str]
+Environment = dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Argument]
 
 
 class Entry(BaseModel):
@@ -205,7 +224,9 @@ class RepositoryEntry(Entry):
     """Relative to the batch file."""
     url: Text | None = None
     archive: Text | None = None
-    ref: Annotated[str, Field(pattern=r"^[^-\s]\S*$")] | None = None
+    ref: (
+        (Annotated[str, Field(pattern=r"^[^-\s]\S*$"), AfterValidator(_check_argument)]) | None
+    ) = None
     history: Literal["full", "shallow"] | None = None
     trusted: bool | None = None
     include: Words | None = None

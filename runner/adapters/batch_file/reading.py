@@ -10,6 +10,27 @@ from runner.errors import BatchFileError
 MAX_FILE_BYTES = 64 * 1024 * 1024
 
 
+class UnusablePathError(Exception):
+    """The system cannot even look whether a path exists; the text says why."""
+
+
+def resolve_beside(file: str, text: str) -> Path:
+    """Return the absolute path that a file means by a text; nothing need be there.
+
+    Raises:
+        UnusablePathError: no file can have this path, or the way to it is barred.
+    """
+    try:
+        place = (Path(file).parent / Path(text).expanduser()).resolve()
+        place.exists()
+    except OSError as error:
+        raise UnusablePathError(f"is no usable path: {error.strerror}") from error
+    except (ValueError, RuntimeError) as error:  # a NUL, a home that is unknown, links in a ring
+        reason = "it holds a NUL" if "\0" in text else str(error)
+        raise UnusablePathError(f"is no usable path: {reason}") from error
+    return place
+
+
 def read_document(path: Path) -> Document:
     """Read a YAML file, or JSON where the name ends in `.json`.
 

@@ -11,7 +11,11 @@ from runner.adapters.batch_file.document import Document, Value
 from runner.adapters.batch_file.document import Path as FieldPath
 from runner.adapters.batch_file.entries import ScriptEntry
 from runner.adapters.batch_file.faults import join_faults, list_faults
-from runner.adapters.batch_file.reading import read_document
+from runner.adapters.batch_file.reading import (
+    UnusablePathError,
+    read_document,
+    resolve_beside,
+)
 from runner.domain.script import parse_script
 from runner.errors import ScriptError
 
@@ -33,12 +37,18 @@ class ScriptReader:
         if not isinstance(script, str):
             place = next(one for one in places if self.document.has(one))
             return _canonical(self.document, _value_at(self.document.value, place), place)
-        path = (Path(self.document.file).parent / Path(script).expanduser()).resolve()
+        path = self._resolve(script, places)
         if not path.is_file():
             raise self.document.problem(f"no file {str(path)!r}", *places)
         if path not in self.read_already:
             self.read_already[path] = _read_file(path)
         return self.read_already[path]
+
+    def _resolve(self, script: str, places: tuple[FieldPath, ...]) -> Path:
+        try:
+            return resolve_beside(self.document.file, script)
+        except UnusablePathError as error:
+            raise self.document.problem(str(error), *places) from error
 
 
 def _read_file(path: Path) -> str:

@@ -22,6 +22,7 @@ from runner.adapters.batch_file.entries import (
 )
 from runner.adapters.batch_file.merging import merge_task
 from runner.adapters.batch_file.policy_source import PolicySource
+from runner.adapters.batch_file.reading import UnusablePathError, resolve_beside
 from runner.adapters.batch_file.scripts import ScriptReader
 from runner.domain.outcome import Outcome
 from runner.domain.task import (
@@ -36,6 +37,9 @@ from runner.domain.task import (
     VerifySpec,
 )
 from runner.errors import BatchFileError
+
+MAX_URL_CHARACTERS = 4096
+"""Longer than any address of a repository."""
 
 _GIVE = "missing; give it here or under defaults"
 
@@ -87,8 +91,13 @@ class TaskReader:
     def _fail(self, index: int, text: str, *path: str) -> None:
         self.faults.append(self.document.problem(text, *_places(index, path)))
 
-    def _resolve(self, text: str) -> Path:
-        return (Path(self.document.file).parent / Path(text).expanduser()).resolve()
+    def _resolve(self, index: int, text: str, *path: str) -> Path | None:
+        """Return the absolute path, or None when no file can have it."""
+        try:
+            return resolve_beside(self.document.file, text)
+        except UnusablePathError as error:
+            self._fail(index, str(error), *path)
+            return None
 
     def _read_repo(self, index: int, repo: RepositoryEntry | None) -> RepositorySpec | None:
         if repo is None:
@@ -117,12 +126,13 @@ class TaskReader:
 
     def _read_location(self, index: int, kind: str, text: str) -> str:
         if kind == "url":
-            if _has_credentials(text):
-                self._fail(
-                    index, "holds credentials; leave them to git's own helper", "repo", kind
-                )
-            return text
-        place = self._resolve(text)
+            fault = _fault_of_url(text)
+            if fault:
+                self._fail(index, fault, "repo", kind)
+            return "" if fault else text
+        place = self._resolve(index, text, "repo", kind)
+        if place is None:
+            return ""
         if kind == "path" and not place.is_dir():
             self._fail(index, f"no directory {str(place)!r}", "repo", kind)
         if kind == "archive" and not place.is_file():
@@ -135,8 +145,10 @@ class TaskReader:
             return ""
         if not isinstance(task.image, BuildEntry):
             return task.image
-        folder = self._resolve(task.image.build)
-        if not (folder / "Dockerfile").is_file():
+        build = task.image.build
+        folder = self._resolve(index, build, "image", "build")
+        recipe = folder and self._resolve(index, f"{build}/Dockerfile", "image", "build")
+        if recipe and not recipe.is_file():
             self._fail(index, f"no Dockerfile in {str(folder)!r}", "image", "build")
         return f"{BUILD_PREFIX}{folder}"
 
@@ -152,7 +164,10 @@ class TaskReader:
             return ""
         name = task.policy
         if "/" in name or name.endswith((".yaml", ".yml")):
-            name = str(self._resolve(name))
+            place = self._resolve(index, name, "policy")
+            if place is None:
+                return ""
+            name = str(place)
         key = (name, repo.location if repo else "", constraints)
         try:
             if key not in self.merged:
@@ -230,10 +245,20 @@ def _places(index: int, path: tuple[str, ...]) -> tuple[FieldPath, ...]:
     return (("tasks", index, *path), ("defaults", *path))
 
 
-def _has_credentials(url: str) -> bool:
-    parts = urlsplit(url)
+def _fault_of_url(url: str) -> str:
+    """Return what is wrong with a URL; empty = nothing."""
+    if "\0" in url:
+        return "holds a NUL"
+    if len(url) > MAX_URL_CHARACTERS:
+        return f"is longer than {MAX_URL_CHARACTERS} characters"
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        return f"is no URL: {error}"
     web = parts.scheme in ("http", "https")
-    return parts.password is not None or (web and parts.username is not None)
+    if parts.password is not None or (web and parts.username is not None):
+        return "holds credentials; leave them to git's own helper"
+    return ""
 
 
 def _make_constraint(entry: ConstraintEntry) -> ConstraintSpec:
