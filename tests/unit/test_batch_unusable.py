@@ -152,6 +152,7 @@ def test_an_empty_argument_and_one_just_short_enough_are_kept(load: Load) -> Non
 def test_deeply_nested_yaml_is_refused_in_one_line(load: Load, depth: int) -> None:
     found = problem(load, GOOD + "    x: " + "[" * depth + "]" * depth + "\n")
 
+    assert found.startswith("13: ")
     assert "nested more than 50 levels deep" in found
 
 

@@ -106,7 +106,7 @@ def parse_document(text: str, *, file: str) -> Document:
     except yaml.YAMLError as error:
         raise _syntax_error(file, error) from error
     except RecursionError as error:
-        raise BatchFileError(file, 1, "", _TOO_DEEP) from error
+        raise BatchFileError(file, _find_too_deep(text), "", _TOO_DEEP) from error
     except (ValueError, OverflowError) as error:  # an escape that is no character
         raise BatchFileError(file, 1, "", f"not YAML: {error}") from error
     if node is None:
@@ -146,6 +146,19 @@ def _tuples(raw: object, path: Path, document: Document) -> Value:
     if raw is None or isinstance(raw, (bool, int, Decimal, str)):
         return raw
     raise TypeError(f"JSON gave a {type(raw).__name__}")
+
+
+def _find_too_deep(text: str) -> int:
+    """Return the line where the nesting gets too deep, from 1; events need no stack."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_DEPTH and event.start_mark is not None:
+            return event.start_mark.line + 1
+    return 1
 
 
 def _too_deep(document: Document, line: int, path: Path) -> BatchFileError:
