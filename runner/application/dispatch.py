@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
@@ -121,8 +121,7 @@ class Dispatcher:
                     self._collect(stop)
             finally:
                 keeper.stop_all(StopReason.SUSPENDED)
-                wait(self._active)
-                self._collect(stop)
+                self._take_in(wait(self._active).done)
         self._reap()
 
     def _look(self, pool: ThreadPoolExecutor, desk: Desk) -> bool:
@@ -245,7 +244,10 @@ class Dispatcher:
         """Take in the runs that have ended; wait a moment for one."""
         if not self._active:
             stop.wait(LOOK_SECONDS)
-        done, _ = wait(self._active, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
+        waited = wait(self._active, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
+        self._take_in(waited.done)
+
+    def _take_in(self, done: Collection[Future[None]]) -> None:
         for future in done:
             _, limits = self._active.pop(future)
             self._capacity.give_back(limits)
