@@ -21,8 +21,7 @@ RunnerError
 ├── SetupFailedError     a task's setup did not pass: nothing of the agent's
 ├── BadArgumentsError    a tool call's arguments that cannot be used: told to the model
 ├── ResultsError         the folder of results cannot be written
-├── MissingError         the environment lacks something: exit code 3
-└── LimitReachedError    a budget ended
+└── MissingError         the environment lacks something: exit code 3
 """
 
 from __future__ import annotations
@@ -223,14 +222,3 @@ class MissingError(RunnerError):
     """The environment lacks something that a person has to supply."""
 
     code = "missing"
-
-
-class LimitReachedError(RunnerError):
-    """A budget ended."""
-
-    code = "limit"
-
-    def __init__(self, limit: str, value: str) -> None:
-        self.limit = limit
-        self.value = value
-        super().__init__(f"the budget for {limit} is used up ({value})")

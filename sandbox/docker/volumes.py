@@ -68,10 +68,6 @@ class Volume:
     disk: DiskLimit
     limits: Limits
 
-    def is_full(self) -> bool:
-        """Tell whether no byte or no inode is left of what the limits allow; see used_up."""
-        return bool(self.used_up())
-
     def used_up(self) -> str:
         """Return the name of the limit that nothing is left of; empty while there is room.
 

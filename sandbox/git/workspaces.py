@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from policies import Change, Changes
+from policies import Changes
 from sandbox.errors import PatchTooLargeError, SnapshotError
 from sandbox.git.base import BaseTree, read_base_tree
 from sandbox.git.branch import BranchExporter
@@ -173,21 +173,6 @@ class GitWorkspaces:
                 return _is_in(manifests.lookup, (old, new), path)
 
             return make_changes(deltas, in_source, left_out=(before.coverage, after.coverage))
-
-    def list_ignored_changes(self, snapshot: Snapshot) -> tuple[Change, ...]:
-        """Return how the snapshot differs from its base in what the patch leaves out.
-
-        Raises:
-            SnapshotError: it is missing.
-        """
-        imported = ImportedSource(
-            repository_id=snapshot.repository_id,
-            commit=snapshot.base_commit,
-            history=snapshot.history,
-        )
-        start = self.start_snapshot(imported, task_id="ignored")
-        changes = self.changes_between(start, snapshot)
-        return tuple(change for change in changes.items if change.ignored)
 
     def make_patch(self, snapshot: Snapshot) -> bytes:
         """Return the patch that turns the base commit into `source_tree` exactly.

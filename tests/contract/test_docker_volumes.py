@@ -52,10 +52,10 @@ def test_a_hard_volume_holds_what_it_promises_and_no_more(store, owner, tmp_path
         assert 15 <= free_mib <= 24
         assert 480 <= room.f_favail <= 600
         assert list(volume.files.iterdir()) == []
-        assert not volume.is_full()
+        assert not volume.used_up()
         with pytest.raises(OSError, match="No space"):
             (volume.files / "big").write_bytes(bytes(40 << 20))
-        assert volume.is_full()
+        assert volume.used_up()
 
     assert mounts_below(tmp_path) == 0
     assert store.list_owners() == ()
@@ -106,13 +106,13 @@ def test_a_volume_that_is_in_use_is_detached(store, owner, tmp_path):
 
 def test_a_watched_volume_is_full_above_its_limits(store, owner):
     with store.open_volume("v", owner, limits=LIMITS, disk=DiskLimit.WATCHED) as volume:
-        assert not volume.is_full()
+        assert not volume.used_up()
         (volume.files / "big").write_bytes(bytes(17 << 20))
-        assert volume.is_full()
+        assert volume.used_up()
         (volume.files / "big").unlink()
         for number in range(501):
             (volume.files / str(number)).touch()
-        assert volume.is_full()
+        assert volume.used_up()
         (volume.files / "link").symlink_to("/")  # never followed
 
     assert store.list_owners() == ()
@@ -125,7 +125,7 @@ def test_a_watched_volume_hides_nothing_deep_closed_or_linked(store, owner):
         once.write_bytes(bytes(700_000))
         (volume.files / "twice").hardlink_to(once)
         (volume.files / "out").symlink_to("/usr")
-        assert not volume.is_full()
+        assert not volume.used_up()
 
         bottom = make_chain(volume.files, depth=3000)
         big = os.open("big", os.O_WRONLY | os.O_CREAT, dir_fd=bottom)
@@ -134,7 +134,7 @@ def test_a_watched_volume_hides_nothing_deep_closed_or_linked(store, owner):
         os.close(bottom)
         (volume.files / "d").chmod(0)
 
-        assert volume.is_full()
+        assert volume.used_up()
         assert stat.S_IMODE((volume.files / "d").stat().st_mode) == 0
 
 

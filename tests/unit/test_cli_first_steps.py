@@ -114,19 +114,15 @@ def test_status_says_when_nobody_works_on_a_batch(
     assert json.loads(capfd.readouterr().out)["unattended"] is True
 
 
+@pytest.mark.slow
 def test_watch_says_once_that_nobody_works_and_goes_on_watching(
-    context: Context,
-    said: StringIO,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    context: Context, said: StringIO, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
-
     def interrupt() -> None:
         until = time.monotonic() + 20
         while "no process works" not in said.getvalue() and time.monotonic() < until:
             time.sleep(0.01)
-        time.sleep(0.2)
+        time.sleep(3 * watching.LOOK_SECONDS)
         os.kill(os.getpid(), signal.SIGINT)
 
     person = threading.Thread(target=interrupt)
